@@ -1,0 +1,1 @@
+partita_test(unit schedule_rows_test schedule base)
