@@ -1,0 +1,63 @@
+"""What Hugging Face models need so that their step traces to a graph that does not depend on data."""
+
+import contextlib
+import sys
+
+import torch
+
+from .errors import InputError
+
+
+@contextlib.contextmanager
+def traceable(module: torch.nn.Module):
+    """Caches off, no packed sequences, layer drop never firing; everything is put back at the end."""
+    transformers = sys.modules.get("transformers")
+    models = []
+    if transformers is not None:
+        models = [m for m in module.modules() if isinstance(m, transformers.PreTrainedModel)]
+    with contextlib.ExitStack() as stack:
+        if models:
+            import transformers.masking_utils as masking
+
+            for config in _configs(models):
+                _refuse_layerdrop(config)
+                if getattr(config, "use_cache", False):
+                    stack.enter_context(_replaced(config, "use_cache", False))
+            # Under fake tensors the detection cannot look at positions and would build a full mask, which hides that
+            # attention is causal.
+            stack.enter_context(_replaced(masking, "find_packed_sequence_indices", lambda position_ids: None))
+            stack.enter_context(_replaced(torch, "rand", _rand_without_scalars(torch.rand)))
+        yield
+
+
+def _configs(models):
+    seen = {}
+    for model in models:
+        for config in (model.config, *(getattr(model.config, key, None) for key in model.config.sub_configs)):
+            if config is not None:
+                seen[id(config)] = config
+    return list(seen.values())
+
+
+def _refuse_layerdrop(config):
+    for key in ("layerdrop", "encoder_layerdrop", "decoder_layerdrop"):
+        if getattr(config, key, 0):
+            raise InputError(f"config.{key}", f"{getattr(config, key)} skips layers at random, so the step is not one "
+                             "graph", "set it to 0")
+
+
+def _rand_without_scalars(rand):
+    # Layer drop asks `torch.rand([]) < probability`; 1.0 keeps every layer and needs no traced value.
+    def scalar_is_one(*size, **options):
+        return 1.0 if size in ((), ([],), ((),)) else rand(*size, **options)
+    return scalar_is_one
+
+
+@contextlib.contextmanager
+def _replaced(owner, name, value):
+    saved = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, saved)
