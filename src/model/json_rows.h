@@ -1,0 +1,31 @@
+#pragma once
+
+#include "model/model.h"
+
+namespace partita {
+
+/// The words of docs/formats/model.md, shared by its writer and its reader.
+inline constexpr int64_t kModelVersion = 1;
+
+struct RoleRow {
+  Role role;
+  const char* name;
+};
+inline constexpr RoleRow kRoles[] = {{Role::kParameter, "parameter"},
+                                     {Role::kBuffer, "buffer"},
+                                     {Role::kBatchInput, "batch"},
+                                     {Role::kConstant, "constant"}};
+
+/// Arguments written as text with their kind in front.
+struct KindRow {
+  Arg::Kind kind;
+  const char* name;
+};
+inline constexpr KindRow kKinds[] = {{Arg::kText, "str"},
+                                     {Arg::kDType, "dtype"},
+                                     {Arg::kDevice, "device"},
+                                     {Arg::kLayout, "layout"},
+                                     {Arg::kMemoryFormat, "memory_format"},
+                                     {Arg::kFloat, "float"}};
+
+}  // namespace partita

@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/names.h"
+#include "model/json_rows.h"
+#include "model/model.h"
+
+namespace partita {
+namespace {
+
+constexpr int64_t kMaxSize = int64_t{1} << 48;  // of one dimension, stride or range
+constexpr size_t kMaxDims = 64;                 // PyTorch's own limit
+constexpr double kMaxElements = 0x1p56;         // so that bytes stay far from overflow
+
+TensorId read_id(const JsonIn& in, size_t tensors) {
+  return TensorId{static_cast<int32_t>(in.integer(0, static_cast<int64_t>(tensors) - 1))};
+}
+
+Shape read_shape(const JsonIn& in) {
+  if (in.size() > kMaxDims) in.fail(fmt::format("has {} dimensions, more than {}", in.size(), kMaxDims));
+  Shape shape;
+  double elements = 1;
+  for (size_t i = 0; i < in.size(); ++i) {
+    shape.push_back(in[i].integer(0, kMaxSize));
+    elements *= static_cast<double>(shape.back());
+  }
+  if (elements > kMaxElements) in.fail("has more elements than any machine can hold");
+  return shape;
+}
+
+Shape read_strides(const JsonIn& in) {
+  Shape strides;
+  for (size_t i = 0; i < in.size(); ++i) strides.push_back(in[i].integer(0, kMaxSize));
+  return strides;
+}
+
+Role read_role(const JsonIn& in) {
+  std::string name = in.text();
+  std::vector<std::string> known;
+  for (const RoleRow& row : kRoles) {
+    if (row.name == name) return row.role;
+    known.emplace_back(row.name);
+  }
+  in.fail(fmt::format("unknown role \"{}\"{}", name, did_you_mean(name, known)));
+}
+
+void read_range(const JsonIn& in, Tensor& tensor) {
+  if (in.size() != 2) in.fail("needs two whole numbers, [low, high)");
+  tensor.low = in[size_t{0}].integer(-kMaxSize, kMaxSize);
+  tensor.high = in[size_t{1}].integer(-kMaxSize, kMaxSize);
+  if (tensor.low >= tensor.high)
+    in.fail(fmt::format("[{}, {}) is empty; low must be below high", tensor.low, tensor.high));
+}
+
+Tensor read_tensor(const JsonIn& in) {
+  in.only({"name", "shape", "stride", "dtype", "role", "trainable", "range"});
+  Tensor tensor;
+  tensor.name = in["name"].text();
+  tensor.shape = read_shape(in["shape"]);
+  tensor.strides = read_strides(in["stride"]);
+  tensor.dtype = parse_dtype(in["dtype"].text(), in["dtype"].where());
+  if (in.has("role")) tensor.role = read_role(in["role"]);
+  if (tensor.role == Role::kParameter)
+    tensor.trainable = in["trainable"].boolean();
+  else if (in.has("trainable"))
+    in["trainable"].fail("only a parameter can be trainable");
+  if (in.has("range") && tensor.role != Role::kBatchInput) in["range"].fail("only a batch input has a range");
+  if (in.has("range")) read_range(in["range"], tensor);
+  return tensor;
+}
+
+Arg read_number_word(const JsonIn& in, std::string_view word) {
+  Arg arg;
+  arg.kind = Arg::kFloat;
+  if (word == "inf")
+    arg.number = HUGE_VAL;
+  else if (word == "-inf")
+    arg.number = -HUGE_VAL;
+  else if (word == "nan")
+    arg.number = NAN;
+  else
+    in.fail(fmt::format("\"float:{}\" is not known; write inf, -inf, nan or a plain number", word));
+  return arg;
+}
+
+Arg read_tensor_arg(const JsonIn& in, const std::string& digits, size_t tensors) {
+  bool whole = !digits.empty() && digits.size() < 10 && digits.find_first_not_of("0123456789") == digits.npos;
+  int32_t id = whole ? std::stoi(digits) : -1;
+  if (id < 0 || static_cast<size_t>(id) >= tensors)
+    in.fail(fmt::format("\"%{}\" is not a tensor of this file; it has {}, counted from 0", digits, tensors));
+  return Arg::of(TensorId{id});
+}
+
+Arg read_text_arg(const JsonIn& in, size_t tensors) {
+  std::string text = in.text();
+  if (text.starts_with('%')) return read_tensor_arg(in, text.substr(1), tensors);
+  size_t colon = text.find(':');
+  std::string kind = text.substr(0, colon);
+  std::vector<std::string> known;
+  for (const KindRow& row : kKinds) {
+    known.emplace_back(row.name);
+    if (colon == text.npos || row.name != kind) continue;
+    if (row.kind == Arg::kFloat) return read_number_word(in, text.substr(colon + 1));
+    Arg arg;
+    arg.kind = row.kind;
+    arg.text = text.substr(colon + 1);
+    if (arg.kind == Arg::kDType) arg.text = dtype_name(parse_dtype(arg.text, in.where()));
+    return arg;
+  }
+  in.fail(
+      fmt::format("\"{}\" needs its kind in front, as in \"str:tanh\"{}", text, did_you_mean(kind, known)));
+}
+
+Arg read_arg(const JsonIn& in, size_t tensors) {
+  const Json& value = in.raw();
+  Arg arg;
+  if (value.is_null()) return arg;
+  if (value.is_string()) return read_text_arg(in, tensors);
+  if (value.is_array()) {
+    arg.kind = Arg::kList;
+    for (size_t i = 0; i < in.size(); ++i) arg.items.push_back(read_arg(in[i], tensors));
+  } else if (value.is_boolean()) {
+    arg.kind = Arg::kBool;
+    arg.integer = in.boolean();
+  } else if (value.is_number_float()) {
+    arg.kind = Arg::kFloat;
+    arg.number = in.number();
+  } else if (value.is_number()) {
+    return Arg::of(in.integer());
+  } else {
+    in.fail("an argument is a number, true, false, null, text or a list, not an object");
+  }
+  return arg;
+}
+
+Op read_op(const JsonIn& in, size_t tensors) {
+  in.only({"name", "target", "args", "kwargs", "out", "backward"});
+  Op op;
+  op.name = in["name"].text();
+  op.target = in["target"].text();
+  JsonIn args = in["args"];
+  for (size_t i = 0; i < args.size(); ++i) op.args.push_back(read_arg(args[i], tensors));
+  if (in.has("kwargs")) {
+    JsonIn kwargs = in["kwargs"];
+    for (const std::string& key : kwargs.keys())
+      op.kwargs.emplace_back(key, read_arg(kwargs[key.c_str()], tensors));
+  }
+  JsonIn out = in["out"];
+  for (size_t i = 0; i < out.size(); ++i)
+    op.outputs.push_back(out[i].raw().is_null() ? TensorId{} : read_id(out[i], tensors));
+  if (in.has("backward")) op.backward = in["backward"].boolean();
+  return op;
+}
+
+std::vector<std::pair<TensorId, TensorId>> read_pairs(const JsonIn& in, size_t tensors) {
+  std::vector<std::pair<TensorId, TensorId>> pairs;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i].size() != 2) in[i].fail("needs to be a pair of tensor ids");
+    pairs.emplace_back(read_id(in[i][size_t{0}], tensors), read_id(in[i][size_t{1}], tensors));
+  }
+  return pairs;
+}
+
+void read_header(const JsonIn& in) {
+  in.only({"format", "version", "name", "torch", "tensors", "ops", "loss", "gradients", "buffers"});
+  if (in["format"].text() != "partita.model")
+    in["format"].fail(fmt::format("is \"{}\", needs to be \"partita.model\"", in["format"].text()));
+  if (in["version"].integer() != kModelVersion)
+    in["version"].fail(fmt::format("is {}, this partita reads version {}; capture the model again",
+                                   in["version"].integer(), kModelVersion));
+}
+
+}  // namespace
+
+Model parse_model(std::string_view text, std::string_view where) {
+  Json json = parse_json(text, where);
+  JsonIn in(json, std::string(where));
+  read_header(in);
+  Model model;
+  model.name = in["name"].text();
+  if (in.has("torch")) model.torch = in["torch"].text();
+  JsonIn tensors = in["tensors"], ops = in["ops"];
+  size_t count = tensors.size();
+  if (count > INT32_MAX) tensors.fail("has more tensors than ids");
+  for (size_t i = 0; i < count; ++i) model.tensors.push_back(read_tensor(tensors[i]));
+  for (size_t i = 0; i < ops.size(); ++i) model.ops.push_back(read_op(ops[i], count));
+  model.loss = read_id(in["loss"], count);
+  model.gradients = read_pairs(in["gradients"], count);
+  model.buffers = read_pairs(in["buffers"], count);
+  std::vector<std::string> wrong = check(model);
+  if (wrong.empty()) return model;
+  input_error("{}: {}{}; capture the model again", where, wrong[0],
+              wrong.size() > 1 ? fmt::format(" (and {} more)", wrong.size() - 1) : "");
+}
+
+}  // namespace partita

@@ -1,0 +1,57 @@
+#include "model/retype.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace partita {
+namespace {
+
+Arg dtype_arg(DType dtype) {
+  Arg arg;
+  arg.kind = Arg::kDType;
+  arg.text = dtype_name(dtype);
+  return arg;
+}
+
+void retype(Arg& arg, DType dtype) {
+  if (arg.kind == Arg::kDType && is_floating(parse_dtype(arg.text, "dtype argument"))) arg = dtype_arg(dtype);
+  for (Arg& item : arg.items) retype(item, dtype);
+}
+
+bool names_dtype(const Op& op) {
+  auto is_dtype = [](const Arg& arg) { return arg.kind == Arg::kDType; };
+  return std::any_of(op.args.begin(), op.args.end(), is_dtype) ||
+         std::any_of(op.kwargs.begin(), op.kwargs.end(),
+                     [&](const auto& item) { return is_dtype(item.second); });
+}
+
+/// Makes a floating tensor out of nothing, in PyTorch's default dtype.
+bool takes_default_dtype(const Model& model, const Op& op) {
+  return inputs_of(op).empty() && !names_dtype(op) && op.outputs.size() == 1 && op.outputs[0] &&
+         is_floating(model[op.outputs[0]].dtype);
+}
+
+void set_dtype(Op& op, DType dtype) {
+  std::erase_if(op.kwargs, [](const auto& item) { return item.first == "dtype"; });
+  op.kwargs.emplace_back("dtype", dtype_arg(dtype));
+}
+
+}  // namespace
+
+Model retype(const Model& model, DType dtype) {
+  if (!is_floating(dtype))
+    input_error("dtype {}: a model can only take a floating dtype, such as float64", dtype_name(dtype));
+  Model out = model;
+  for (Op& op : out.ops) {
+    for (Arg& arg : op.args) retype(arg, dtype);
+    for (auto& [name, arg] : op.kwargs) retype(arg, dtype);
+    if (takes_default_dtype(model, op)) set_dtype(op, dtype);
+  }
+  for (Tensor& tensor : out.tensors) {
+    if (is_floating(tensor.dtype)) tensor.dtype = dtype;
+  }
+  return out;
+}
+
+}  // namespace partita

@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include "model_small.h"
+
+namespace partita {
+namespace {
+
+/// What `check` says about `small_model` after `change`.
+std::vector<std::string> complaints(void (*change)(Model&)) {
+  Model model = small_model();
+  change(model);
+  return check(model);
+}
+
+using Sentences = std::vector<std::string>;
+
+TEST(ModelCheck, AcceptsASoundModel) { EXPECT_EQ(check(small_model()), Sentences{}); }
+
+TEST(ModelCheck, NamesIdsOutOfRange) {
+  EXPECT_EQ(complaints([](Model& m) { m.ops[1].args[0].tensor.value = 40; }),
+            Sentences{"op fc/mm names tensor %40, which does not exist"});
+  EXPECT_EQ(complaints([](Model& m) { m.loss = {}; }),
+            Sentences{"the loss names tensor %-1, which does not exist"});
+  EXPECT_EQ(complaints([](Model& m) { m.gradients[0].second.value = 12; }),
+            Sentences{"a gradient or buffer names tensor %12, which does not exist"});
+}
+
+TEST(ModelCheck, NamesAreUnique) {
+  EXPECT_EQ(complaints([](Model& m) { m.tensors[5].name = "ids"; }), Sentences{"two tensors are named ids"});
+  EXPECT_EQ(complaints([](Model& m) { m.ops[5].name = "fc/mm"; }), Sentences{"two ops are named fc/mm"});
+}
+
+TEST(ModelCheck, TensorsAreMadeOnceBeforeTheyAreRead) {
+  EXPECT_EQ(complaints([](Model& m) { std::swap(m.ops[0], m.ops[1]); })[0],
+            "op fc/mm reads fc/embedding:0 before any op makes it");
+  EXPECT_EQ(complaints([](Model& m) { m.ops[4].outputs[0] = TensorId{0}; })[0],
+            "op fc/mm.grad.0 makes fc.weight, which is an input of the step");
+  EXPECT_EQ(complaints([](Model& m) { m.ops[4].outputs[0] = TensorId{7}; })[0],
+            "op fc/mm.grad.0 makes loss/sum.grad.0:0, which another op made already");
+  EXPECT_EQ(complaints([](Model& m) { m.ops.pop_back(); }), Sentences{"no op makes tensor count/add:0"});
+}
+
+TEST(ModelCheck, TensorsAreSound) {
+  EXPECT_EQ(complaints([](Model& m) { m.tensors[4].strides = {1}; }),
+            Sentences{"tensor fc/embedding:0 has 2 dimensions but 1 strides"});
+  EXPECT_EQ(complaints([](Model& m) { m.tensors[1].high = 0; }),
+            Sentences{"batch input ids holds whole numbers but has no range to draw them from"});
+}
+
+TEST(ModelCheck, LossIsAFloatingScalar) {
+  EXPECT_EQ(complaints([](Model& m) { m.tensors[6].shape = m.tensors[6].strides = {1}; }),
+            Sentences{"the loss loss/sum:0 is float32[1], needs to be one floating number"});
+}
+
+TEST(ModelCheck, GradientsMatchParameters) {
+  EXPECT_EQ(complaints([](Model& m) { m.gradients.clear(); }),
+            Sentences{"the loss uses parameter fc.weight, which has no gradient"});
+  EXPECT_EQ(complaints([](Model& m) {
+              m.tensors[9].shape = {2, 3};
+            }),
+            Sentences{"the gradient of fc.weight has shape [2,3], needs [3,2]"});
+  EXPECT_EQ(complaints([](Model& m) { m.gradients.push_back(m.gradients[0]); }),
+            Sentences{"parameter fc.weight has two gradients"});
+  EXPECT_EQ(complaints([](Model& m) { m.tensors[0].trainable = false; }),
+            Sentences{"fc.weight has a gradient but is not a trainable parameter"});
+  EXPECT_EQ(complaints([](Model& m) {
+              m.tensors[11].shape = {3, 2};
+              m.tensors[11].strides = {2, 1};
+              m.gradients.push_back({TensorId{11}, TensorId{9}});
+            }),
+            Sentences{"parameter head.bias has a gradient but the loss does not use it"});
+}
+
+TEST(ModelCheck, BackwardOpsDoNotLeadToTheLoss) {
+  EXPECT_EQ(complaints([](Model& m) { m.ops[1].backward = true; }),
+            Sentences{"op fc/mm is marked backward but the loss needs it"});
+}
+
+TEST(ModelCheck, BuffersMatchTheirNewValues) {
+  EXPECT_EQ(complaints([](Model& m) { m.buffers[0].first = TensorId{2}; })[0],
+            "table gets a new value but is not a buffer");
+  EXPECT_EQ(complaints([](Model& m) { m.tensors[10].dtype = DType::kInt32; }),
+            Sentences{"the new value of buffer count has another shape or dtype"});
+  EXPECT_EQ(complaints([](Model& m) { m.buffers.push_back(m.buffers[0]); }),
+            Sentences{"buffer count gets two new values"});
+}
+
+}  // namespace
+}  // namespace partita
