@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace partita {
+
+/// The known name closest to `name` by edit distance, or "" if none is close enough to be meant.
+std::string nearest(std::string_view name, const std::vector<std::string>& known);
+
+/// "; did you mean 'wave'?" or "" when nothing is close. For the end of an error sentence.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
+
+/// Does `name` match `pattern`, where `*` stands for any text (dots and slashes too)?
+/// Example: `matches("h.*.attn", "h.3.attn")`.
+bool matches(std::string_view pattern, std::string_view name);
+
+}  // namespace partita

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace partita {
+
+/// What every verb shares: --json, --quiet, --progress, and the exit code it wants.
+struct Command {
+  bool json = false;
+  bool quiet = false;
+  bool progress = false;
+  int exit_code = 0;
+
+  /// With --json prints `object` and nothing else on stdout; without it prints `text` (unless --quiet).
+  void answer(const Json& object, std::string_view text) const;
+};
+
+/// One verb of the command line: a row of the table in main.cc. `add` declares flags and sets the callback.
+struct Verb {
+  std::string_view name;
+  std::string_view summary;
+  void (*add)(CLI::App& app, Command& command);
+};
+
+}  // namespace partita

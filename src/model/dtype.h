@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace partita {
+
+enum class DType : uint8_t { kFloat64, kFloat32, kBFloat16, kFloat16, kInt64, kInt32, kInt16, kInt8, kUInt8, kBool };
+
+/// PyTorch's name: "float32", "bool".
+std::string_view dtype_name(DType dtype);
+/// Throws InputError that names `where` for an unknown name; accepts bf16, fp16, fp32, fp64 too.
+DType parse_dtype(std::string_view name, std::string_view where);
+Bytes dtype_bytes(DType dtype);
+bool is_floating(DType dtype);
+
+}  // namespace partita

@@ -1,0 +1,57 @@
+#include "model/ops/common.h"
+
+namespace partita {
+
+int64_t wrap_dim(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
+
+int64_t int_argument(const Op& op, size_t position, std::string_view name, int64_t fallback) {
+  const Arg& arg = argument(op, position, name);
+  return arg.kind == Arg::kInt ? arg.integer : fallback;
+}
+
+bool bool_argument(const Op& op, size_t position, std::string_view name, bool fallback) {
+  const Arg& arg = argument(op, position, name);
+  return arg.kind == Arg::kBool || arg.kind == Arg::kInt ? arg.integer != 0 : fallback;
+}
+
+std::vector<int64_t> ints_argument(const Op& op, size_t position, std::string_view name) {
+  std::vector<int64_t> values;
+  const Arg& arg = argument(op, position, name);
+  if (arg.kind == Arg::kInt) values.push_back(arg.integer);
+  for (const Arg& item : arg.items) values.push_back(item.integer);
+  return values;
+}
+
+void set_argument(Op& op, size_t position, std::string_view name, Arg value) {
+  for (auto& [key, arg] : op.kwargs) {
+    if (key == name) {
+      arg = std::move(value);
+      return;
+    }
+  }
+  if (op.args.size() <= position) op.args.resize(position + 1);
+  op.args[position] = std::move(value);
+}
+
+void relate_broadcast(const OpView& op, Relation& relation) {
+  int rank = op.out_rank(0);
+  for (size_t k = 0; k < op.in.size(); ++k) {
+    int offset = rank - op.in_rank(k);
+    for (int d = 0; d < op.in_rank(k); ++d)
+      if (op.in[k][d] == op.out[0][d + offset]) relation.same(input_dim(k, d), output_dim(0, d + offset));
+  }
+}
+
+void relate_place(Relation& relation, DimRef big, DimRef small, int64_t start, int64_t big_size,
+                  int64_t small_size) {
+  if (big_size == 0 || small_size == 0) {
+    relation.freeze(big, "empty piece");
+    relation.freeze(small, "empty piece");
+  } else if (big_size == small_size && start == 0) {
+    relation.same(big, small);
+  } else {
+    relation.places.push_back({big, small, start});
+  }
+}
+
+}  // namespace partita

@@ -1,0 +1,74 @@
+#include "model/ops/common.h"
+
+namespace partita {
+namespace {
+
+// mm: "m k, k n -> m n"; splitting k leaves a Partial.
+void relate_mm(const OpView&, Relation& r) {
+  r.same(input_dim(0, 0), output_dim(0, 0));
+  r.same(input_dim(0, 1), input_dim(1, 0));
+  r.same(input_dim(1, 1), output_dim(0, 1));
+  r.reduced = {input_dim(0, 1)};
+  r.linear = {{0}, {1}};
+}
+
+// bmm: "b m k, b k n -> b m n".
+void relate_bmm(const OpView&, Relation& r) {
+  r.same(input_dim(0, 0), output_dim(0, 0));
+  r.same(input_dim(1, 0), output_dim(0, 0));
+  r.same(input_dim(0, 1), output_dim(0, 1));
+  r.same(input_dim(0, 2), input_dim(1, 1));
+  r.same(input_dim(1, 2), output_dim(0, 2));
+  r.reduced = {input_dim(0, 2)};
+  r.linear = {{0}, {1}};
+}
+
+// The bias is added once: where the contraction is split it must be an addend too, zero on all ranks but one.
+void add_bias(const OpView& op, Relation& r) {
+  int offset = op.out_rank(0) - op.in_rank(0);
+  for (int d = 0; d < op.in_rank(0); ++d)
+    if (op.in[0][d] == op.out[0][d + offset]) r.same(input_dim(0, d), output_dim(0, d + offset));
+  r.addends = {0};
+  r.linear = {{0, 1}, {0, 2}};
+}
+
+// addmm: "bias, m k, k n -> m n".
+void relate_addmm(const OpView& op, Relation& r) {
+  r.same(input_dim(1, 0), output_dim(0, 0));
+  r.same(input_dim(1, 1), input_dim(2, 0));
+  r.same(input_dim(2, 1), output_dim(0, 1));
+  r.reduced = {input_dim(1, 1)};
+  add_bias(op, r);
+}
+
+// baddbmm: "bias, b m k, b k n -> b m n".
+void relate_baddbmm(const OpView& op, Relation& r) {
+  r.same(input_dim(1, 0), output_dim(0, 0));
+  r.same(input_dim(2, 0), output_dim(0, 0));
+  r.same(input_dim(1, 1), output_dim(0, 1));
+  r.same(input_dim(1, 2), input_dim(2, 1));
+  r.same(input_dim(2, 2), output_dim(0, 2));
+  r.reduced = {input_dim(1, 2)};
+  add_bias(op, r);
+}
+
+Flops product_flops(const OpView& op, int left) {
+  return 2.0 * static_cast<Flops>(numel(op.out[0])) * static_cast<Flops>(op.in[left].back());
+}
+
+constexpr Row kRows[] = {
+    {.target = "aten.mm.default", .relate = relate_mm, .flops = [](const OpView& op) { return product_flops(op, 0); }},
+    {.target = "aten.bmm.default", .relate = relate_bmm, .flops = [](const OpView& op) { return product_flops(op, 0); }},
+    {.target = "aten.addmm.default",
+     .relate = relate_addmm,
+     .flops = [](const OpView& op) { return product_flops(op, 1); }},
+    {.target = "aten.baddbmm.default",
+     .relate = relate_baddbmm,
+     .flops = [](const OpView& op) { return product_flops(op, 1); }},
+};
+
+}  // namespace
+
+std::span<const Row> matmul_rows() { return kRows; }
+
+}  // namespace partita

@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <numeric>
+
+#include "model/ops/common.h"
+
+namespace partita {
+namespace {
+
+std::vector<int64_t> reduced_dims(const OpView& op) {
+  std::vector<int64_t> dims = ints_argument(*op.op, 1, "dim");
+  if (dims.empty()) {
+    dims.resize(op.in_rank(0));
+    std::iota(dims.begin(), dims.end(), 0);
+  }
+  for (int64_t& dim : dims) dim = wrap_dim(dim, op.in_rank(0));
+  return dims;
+}
+
+void relate_kept(const OpView& op, Relation& r, bool reducible) {
+  std::vector<int64_t> dims = reduced_dims(op);
+  bool keep = bool_argument(*op.op, 2, "keepdim", false);
+  int64_t out = 0;
+  for (int64_t d = 0; d < op.in_rank(0); ++d) {
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) {
+      r.same(input_dim(0, d), output_dim(0, out++));
+    } else {
+      if (reducible) r.reduced.push_back(input_dim(0, d));
+      else r.freeze(input_dim(0, d), "a mean divides by the whole size");
+      out += keep;
+    }
+  }
+  r.linear = {{0}};
+}
+
+void relate_sum(const OpView& op, Relation& r) { relate_kept(op, r, true); }
+void relate_mean(const OpView& op, Relation& r) { relate_kept(op, r, false); }
+
+void relate_sum_all(const OpView& op, Relation& r) {
+  for (int64_t d = 0; d < op.in_rank(0); ++d) r.reduced.push_back(input_dim(0, d));
+  r.linear = {{0}};
+}
+
+Flops input_elements(const OpView& op) { return static_cast<Flops>(numel(op.in[0])); }
+
+constexpr Row kRows[] = {
+    {.target = "aten.sum.dim_IntList", .relate = relate_sum, .flops = input_elements},
+    {.target = "aten.sum.default", .relate = relate_sum_all, .flops = input_elements},
+    {.target = "aten.mean.dim", .relate = relate_mean, .flops = input_elements},
+};
+
+}  // namespace
+
+std::span<const Row> reduce_rows() { return kRows; }
+
+}  // namespace partita

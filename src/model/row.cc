@@ -1,0 +1,84 @@
+#include "model/row.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+
+namespace partita {
+namespace {
+
+std::map<std::string_view, const Row*> index_rows() {
+  std::map<std::string_view, const Row*> index;
+  for (std::span<const Row> table :
+       {elementwise_rows(), matmul_rows(), shape_rows(), place_rows(), reduce_rows(), norm_rows(), attention_rows(),
+        embedding_rows(), loss_rows(), constant_rows()}) {
+    for (const Row& row : table) CHECK(index.emplace(row.target, &row).second);
+  }
+  return index;
+}
+
+void freeze_all(const OpView& op, Relation& relation) {
+  relation.opaque = true;
+  for (size_t k = 0; k < op.in.size(); ++k)
+    for (int d = 0; d < op.in_rank(k); ++d) relation.freeze(input_dim(k, d), "no row for this op");
+  for (size_t k = 0; k < op.out.size(); ++k)
+    for (int d = 0; d < op.out_rank(k); ++d) relation.freeze(output_dim(k, d), "no row for this op");
+}
+
+}  // namespace
+
+const Row* find_row(std::string_view target) {
+  static const std::map<std::string_view, const Row*> kIndex = index_rows();
+  auto found = kIndex.find(target);
+  return found == kIndex.end() ? nullptr : found->second;
+}
+
+OpView view_of(const Model& model, const Op& op) {
+  OpView view{.op = &op};
+  for (TensorId id : inputs_of(op)) view.in.push_back(model[id].shape);
+  for (TensorId id : op.outputs) {
+    view.out.push_back(id ? model[id].shape : Shape{});
+    view.has_out.push_back(static_cast<bool>(id));
+  }
+  auto first = std::find_if(op.outputs.begin(), op.outputs.end(), [](TensorId id) { return static_cast<bool>(id); });
+  if (first != op.outputs.end()) view.dtype = model[*first].dtype;
+  return view;
+}
+
+Relation relate(const OpView& op) {
+  Relation relation;
+  const Row* row = find_row(op.op->target);
+  if (row && row->relate) row->relate(op, relation);
+  if (!row || !row->relate) freeze_all(op, relation);
+  return relation;
+}
+
+Flops flops_of(const OpView& op) {
+  const Row* row = find_row(op.op->target);
+  if (row && row->view) return 0;
+  if (row && row->flops) return row->flops(op);
+  Flops total = 0;
+  for (size_t k = 0; k < op.out.size(); ++k)
+    if (op.has_out[k]) total += static_cast<Flops>(numel(op.out[k]));
+  return total;
+}
+
+Bytes workspace_of(const OpView& local) {
+  const Row* row = find_row(local.op->target);
+  return row && row->workspace ? row->workspace(local) : 0;
+}
+
+bool is_view(const Op& op) {
+  const Row* row = find_row(op.target);
+  return row && row->view;
+}
+
+Op localize(const OpView& whole, const OpView& local) {
+  Op op = *whole.op;
+  const Row* row = find_row(op.target);
+  if (row && row->localize) row->localize(whole, local, op);
+  return op;
+}
+
+}  // namespace partita

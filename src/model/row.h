@@ -1,0 +1,60 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/model.h"
+#include "model/relation.h"
+
+namespace partita {
+
+/// An op with the shapes of its operands at hand. An output PyTorch leaves out has `has_out` false.
+struct OpView {
+  const Op* op = nullptr;
+  std::vector<Shape> in;
+  std::vector<Shape> out;
+  std::vector<bool> has_out;
+  DType dtype = DType::kFloat32;  // of the first output, for sizes of hidden workspace
+
+  int in_rank(int k) const { return static_cast<int>(in[k].size()); }
+  int out_rank(int k) const { return static_cast<int>(out[k].size()); }
+};
+OpView view_of(const Model& model, const Op& op);
+
+/// The rule of one op, as data. Adding an op means adding a row to a table in ops/<family>.cc.
+struct Row {
+  std::string_view target;                                         // "aten.mm.default"
+  void (*relate)(const OpView& op, Relation& relation) = nullptr;  // letters, reducers, frozen dimensions
+  Flops (*flops)(const OpView& op) = nullptr;                      // default: one per output element
+  /// Makes the attributes of `local` fit its local shapes; `whole` and `local` are the same op. Default: nothing to do.
+  void (*localize)(const OpView& whole, const OpView& local, Op& op) = nullptr;
+  Bytes (*workspace)(const OpView& local) = nullptr;               // hidden temporary bytes of one call; default 0
+  bool view = false;                                               // outputs share the storage of input 0
+};
+
+/// Null for an op without a row: it is opaque, and runs replicated.
+const Row* find_row(std::string_view target);
+
+/// The relation of a concrete op; every dimension of an opaque op is frozen.
+Relation relate(const OpView& op);
+Flops flops_of(const OpView& op);
+Bytes workspace_of(const OpView& local);
+bool is_view(const Op& op);
+
+/// The op with attributes for local shapes. Example: view [4,16] -> [64] on half the batch: sizes become [32].
+Op localize(const OpView& whole, const OpView& local);
+
+// The tables, one per family.
+std::span<const Row> elementwise_rows();
+std::span<const Row> matmul_rows();
+std::span<const Row> shape_rows();
+std::span<const Row> place_rows();
+std::span<const Row> reduce_rows();
+std::span<const Row> norm_rows();
+std::span<const Row> attention_rows();
+std::span<const Row> embedding_rows();
+std::span<const Row> loss_rows();
+std::span<const Row> constant_rows();
+
+}  // namespace partita

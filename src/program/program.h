@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layout/box.h"
+#include "model/model.h"
+
+namespace partita {
+
+using BodyId = Id<struct BodyTag>;
+using TypeId = Id<struct TypeTag>;
+
+/// Where a value lives on a rank. `kRank`: for the whole step (parameters, gradients, accumulators). `kFrame`: once
+/// per micro-batch (what forward leaves for backward, what arrives from another stage). `kLocal`: inside one body.
+enum class Space : uint8_t { kRank, kFrame, kLocal };
+
+struct Slot {
+  Space space = Space::kLocal;
+  int32_t index = -1;
+  auto operator<=>(const Slot&) const = default;
+};
+
+/// Shape, stride order and dtype of a local tensor. Compact: strides are those of a dense tensor.
+struct TensorType {
+  Shape shape;
+  Shape strides;
+  DType dtype = DType::kFloat32;
+  bool operator==(const TensorType&) const = default;
+};
+Bytes bytes_of(const TensorType& type);
+
+/// Where pieces sit inside a dimension: dimension `dim` read as (outer, length, inner), pieces along `length`, which is
+/// leaf `leaf` of the dimension; outer and inner are the local sizes of the leaves around it.
+/// Example: heads of a fused qkv of shape [n, 3*4*32]: dim 1, leaf 1, outer 3, inner 32, length 4.
+struct Cut {
+  int32_t dim = 0, leaf = 0;
+  int64_t outer = 1, inner = 1;
+  bool operator==(const Cut&) const = default;
+};
+
+enum class InstrKind : uint8_t {
+  kCompute,        // call ATen: out = op(in), attributes already local
+  kAllReduce,      // in[0] becomes the sum over the group, in place; out[0] is the same storage under a new name
+  kAllGather,      // out[0] = members' in[0] joined along `cut` in GROUP ORDER, lengths given by `pieces`
+  kReduceScatter,  // out[0] = piece `position in group` of the sum of the members' in[0] along `cut`
+  kSlice,          // out[0] = dense copy of [begin, begin + length) of in[0] along `cut`
+  kZeros,          // out[0] = zeros
+  kAdd,            // in[0] += in[1]; out[0] is the storage of in[0] under a new name
+  kMove,           // out[0] is the storage of in[0] under a new name
+  kOptimize        // in = parameter, gradient, states...; out[0] = the parameter, updated in place
+};
+
+/// One instruction of a body. Inputs named in `drop` die after it (their storage goes when its last name goes).
+struct Instr {
+  InstrKind kind = InstrKind::kCompute;
+  OpId op;                                        // kCompute: the op of the Model it is a piece of
+  std::vector<Slot> in, out;                      // an output PyTorch leaves out has index -1
+  std::vector<TypeId> types;                      // of `out`
+  std::vector<Arg> args;                          // kCompute: local arguments; tensors are indices into `in`
+  std::vector<std::pair<std::string, Arg>> kwargs;
+  int32_t group = -1;                             // collectives: index into the rank's groups
+  Cut cut;
+  std::vector<int64_t> pieces;                    // kAllGather, kReduceScatter: length of each member's piece
+  int64_t begin = 0, length = 0;                  // kSlice
+  bool view = false;                              // kCompute: out[i] shares the storage of in[0]; nothing is allocated
+  std::vector<Slot> drop;
+
+  bool operator==(const Instr&) const = default;
+};
+
+/// Straight-line code for one segment and one class of shapes; ranks and micro-batches share it.
+struct Body {
+  std::string name;  // "stage0.forward"
+  std::vector<Instr> instrs;
+  int32_t locals = 0;
+  bool operator==(const Body&) const = default;
+};
+
+enum class ActionKind : uint8_t { kRun, kSend, kPostReceive, kWaitReceive, kWaitSend, kFree };
+
+/// One step of a rank. kSend starts a copy of `slot` to `peer` and does not wait; kPostReceive allocates `slot`
+/// (of `type`) and lets the copy come; the k-th send to a peer with a tag meets the k-th receive with it.
+struct Action {
+  ActionKind kind = ActionKind::kRun;
+  BodyId body;              // kRun
+  int32_t microbatch = 0;   // the frame of every kFrame slot of this action
+  Slot slot;                // the others
+  TypeId type;              // kPostReceive
+  int32_t peer = -1, tag = 0;
+  bool operator==(const Action&) const = default;
+};
+
+/// Before the step starts, `slot` holds this box of this tensor (sliced from the global value, dense).
+/// kRank slots only. `state` >= 0: optimizer state number `state` of the tensor, zeros before the first step.
+struct Load {
+  Slot slot;
+  TensorId tensor;
+  Box box;
+  TypeId type;
+  int32_t state = -1;
+  bool operator==(const Load&) const = default;
+};
+
+/// After the step `slot` holds this box of: the loss, a gradient, an updated parameter or buffer.
+struct Result {
+  enum Kind : uint8_t { kLoss, kGradient, kParameter, kBuffer };
+  Kind kind = kLoss;
+  Slot slot;
+  TensorId tensor;  // kGradient: the gradient; kParameter: the parameter; kBuffer: the buffer
+  Box box;
+  bool operator==(const Result&) const = default;
+};
+
+struct RankProgram {
+  std::vector<Action> actions;
+  std::vector<std::vector<int32_t>> groups;  // ordered ranks, this rank among them
+  std::vector<Load> loads;
+  std::vector<Result> results;
+  int32_t rank_slots = 0, frame_slots = 0;
+  bool operator==(const RankProgram&) const = default;
+};
+
+struct OptimizerSpec {
+  std::string name = "adamw";  // adamw, sgd
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0;
+  bool operator==(const OptimizerSpec&) const = default;
+};
+/// Optimizer states beside each parameter, of its own shape: adamw 2, sgd 0 or 1.
+int optimizer_states(const OptimizerSpec& optimizer);
+
+/// What each rank executes. The object verified, the object simulated and the object executed are the same object.
+struct Program {
+  std::vector<TensorType> types;
+  std::vector<Body> bodies;
+  std::vector<RankProgram> ranks;
+  int32_t microbatches = 1;
+  OptimizerSpec optimizer;
+  bool operator==(const Program&) const = default;
+
+  const TensorType& operator[](TypeId id) const { return types[id.value]; }
+  const Body& operator[](BodyId id) const { return bodies[id.value]; }
+};
+
+/// The versioned file format of docs/formats/program.md.
+std::string to_json(const Program& program, const Model& model);
+Program parse_program(std::string_view text, const Model& model, std::string_view where);
+
+/// For people: each body once, then each rank's actions.
+std::string to_text(const Program& program, const Model& model);
+
+}  // namespace partita
