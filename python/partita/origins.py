@@ -72,7 +72,7 @@ class Recorder:
         handles = []
         for path, module in self.module.named_modules():
             handles.append(module.register_forward_pre_hook(self._enter(path or ROOT)))
-            handles.append(module.register_forward_hook(self._leave, always_call=True))
+            handles.append(module.register_forward_hook(self._leave(path or ROOT)))
         try:
             yield
         finally:
@@ -84,11 +84,16 @@ class Recorder:
             self.stack.append(path)
         return hook
 
-    def _leave(self, module, args, output):
-        self.stack.pop()
-        if self.stack == [ROOT]:
-            self.child_ran = True
-            self.after_last_child.clear()
+    def _leave(self, path):
+        def hook(module, args, output):
+            # A child that raised never left: an error that is not caught is then told with the child's path, and one
+            # that is caught ends here with its parent.
+            while self.stack.pop() != path:
+                pass
+            if self.stack == [ROOT]:
+                self.child_ran = True
+                self.after_last_child.clear()
+        return hook
 
     def loss_inside_module(self):
         """The module computed its own loss: what it ran after its last child is the loss region."""
