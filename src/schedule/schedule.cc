@@ -20,6 +20,17 @@ constexpr Row kRows[] = {
     {"gpipe", gpipe},
     {"1f1b", one_f_one_b},
     {"eager-1f1b", eager_one_f_one_b},
+    {"interleaved", interleaved},
+    {"looped-bfs", looped_bfs},
+    {"chimera", chimera},
+    {"bitpipe", bitpipe},
+    {"wave", wave},
+    {"zb-h1", zb_h1},
+    {"zb-h2", zb_h2},
+    {"zb-v", zb_v},
+    {"interleaved-zb", interleaved_zb},
+    {"dualpipe", dualpipe},
+    {"dualpipev", dualpipev},
 };
 
 constexpr int kMaxDevices = 4096, kMaxMicrobatches = 1 << 20;
