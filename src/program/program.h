@@ -7,6 +7,7 @@
 
 #include "layout/box.h"
 #include "model/model.h"
+#include "model/optimizer.h"
 
 namespace partita {
 
@@ -43,17 +44,18 @@ struct Cut {
 
 enum class InstrKind : uint8_t {
   kCompute,        // call ATen: out = op(in), attributes already local
-  kAllReduce,      // in[0] becomes the sum over the group, in place; out[0] is the same storage under a new name
+  kAllReduce,      // in[0] becomes the sum over the group, in place; out[0] names the same storage
   kAllGather,      // out[0] = members' in[0] joined along `cut` in GROUP ORDER, lengths given by `pieces`
   kReduceScatter,  // out[0] = piece `position in group` of the sum of the members' in[0] along `cut`
   kSlice,          // out[0] = dense copy of [begin, begin + length) of in[0] along `cut`
   kZeros,          // out[0] = zeros
-  kAdd,            // in[0] += in[1]; out[0] is the storage of in[0] under a new name
-  kMove,           // out[0] is the storage of in[0] under a new name
-  kOptimize        // in = parameter, gradient, states...; out[0] = the parameter, updated in place
+  kAdd,            // in[0] += in[1] in place; out[0] names the storage of in[0]
+  kMove,           // out[0] names the storage of in[0] too
+  kOptimize        // in = parameter, gradient, states...; the parameter is updated in place; out[0] names it
 };
 
-/// One instruction of a body. Inputs named in `drop` die after it (their storage goes when its last name goes).
+/// One instruction of a body. Names in `drop` (inputs, or outputs nobody reads) die after it; a storage goes when its
+/// last name goes. kAllReduce, kAdd and kOptimize may have out[0] == in[0]: the slot then holds the new value.
 struct Instr {
   InstrKind kind = InstrKind::kCompute;
   OpId op;                                        // kCompute: the op of the Model it is a piece of
@@ -93,10 +95,11 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-/// Before the step starts, `slot` holds this box of this tensor (sliced from the global value, dense).
-/// kRank slots only. `state` >= 0: optimizer state number `state` of the tensor, zeros before the first step.
+/// Before the step starts, `slot` (kRank, or kFrame of `microbatch`: a batch input) holds this box of this tensor, sliced
+/// from the global value, dense. `state` >= 0: optimizer state number `state` of the tensor, zeros before the first step.
 struct Load {
   Slot slot;
+  int32_t microbatch = 0;
   TensorId tensor;
   Box box;
   TypeId type;
@@ -122,14 +125,6 @@ struct RankProgram {
   int32_t rank_slots = 0, frame_slots = 0;
   bool operator==(const RankProgram&) const = default;
 };
-
-struct OptimizerSpec {
-  std::string name = "adamw";  // adamw, sgd
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0;
-  bool operator==(const OptimizerSpec&) const = default;
-};
-/// Optimizer states beside each parameter, of its own shape: adamw 2, sgd 0 or 1.
-int optimizer_states(const OptimizerSpec& optimizer);
 
 /// What each rank executes. The object verified, the object simulated and the object executed are the same object.
 struct Program {

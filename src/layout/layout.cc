@@ -1,0 +1,48 @@
+#include "layout/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace partita {
+
+Box box_of(const Box& whole, const Layout& layout, const std::vector<int64_t>& axis_sizes,
+           const std::vector<int64_t>& coordinates) {
+  CHECK_EQ(layout.size(), axis_sizes.size());
+  Box box = whole;
+  for (size_t axis = 0; axis < layout.size(); ++axis) {
+    if (layout[axis].kind != AxisLayout::kShard) continue;
+    Interval& leaf = box[layout[axis].dim][layout[axis].leaf];
+    leaf = piece(leaf, axis_sizes[axis], coordinates[axis]);
+  }
+  return box;
+}
+
+Shape compact_strides(const Shape& shape, const Shape& like) {
+  std::vector<size_t> order(shape.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // An expanded dimension has stride 0 and no place in memory: it keeps its place among its neighbours.
+  bool expanded = std::any_of(like.begin(), like.end(), [](int64_t stride) { return stride == 0; });
+  if (!expanded) std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return like[a] > like[b]; });
+  Shape strides(shape.size());
+  int64_t next = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = next;
+    next *= std::max<int64_t>(shape[order[i]], 1);
+  }
+  return strides;
+}
+
+std::string to_text(const Layout& layout) {
+  std::string text = "[";
+  for (const AxisLayout& axis : layout) {
+    if (text.size() > 1) text += " ";
+    if (axis.kind == AxisLayout::kReplicated) text += "R";
+    if (axis.kind == AxisLayout::kPartial) text += "P";
+    if (axis.kind == AxisLayout::kShard) text += fmt::format("S({}.{})", axis.dim, axis.leaf);
+  }
+  return text + "]";
+}
+
+}  // namespace partita

@@ -1,0 +1,155 @@
+#include "model/decompose.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "model/ops/common.h"
+
+namespace partita {
+namespace {
+
+constexpr int64_t kMean = 1, kSum = 2;
+
+struct Fill {
+  std::string_view target;
+  size_t value_position;  // of the fill value; 0: fixed
+  double value;
+};
+constexpr Fill kFills[] = {{"aten.ones_like.default", 0, 1.0},
+                           {"aten.zeros_like.default", 0, 0.0},
+                           {"aten.empty_like.default", 0, 0.0},
+                           {"aten.full_like.default", 1, 0.0},
+                           {"aten.new_zeros.default", 0, 0.0},
+                           {"aten.new_ones.default", 0, 1.0},
+                           {"aten.new_full.default", 2, 0.0}};
+
+Arg text_arg(Arg::Kind kind, std::string text) {
+  Arg arg;
+  arg.kind = kind;
+  arg.text = std::move(text);
+  return arg;
+}
+
+Arg float_arg(double value) {
+  Arg arg;
+  arg.kind = Arg::kFloat;
+  arg.number = value;
+  return arg;
+}
+
+Op to_full(const Model& model, const Op& op, const Fill& fill) {
+  const Tensor& out = model[op.outputs[0]];
+  Op full{.name = op.name, .target = "aten.full.default", .outputs = op.outputs, .backward = op.backward};
+  Arg value = fill.value_position ? op.args[fill.value_position] : float_arg(fill.value);
+  if (!is_floating(out.dtype) && value.kind == Arg::kFloat) value = Arg::of(static_cast<int64_t>(value.number));
+  full.args = {Arg::list(out.shape), value};
+  full.kwargs = {{"dtype", text_arg(Arg::kDType, std::string(dtype_name(out.dtype)))},
+                 {"device", text_arg(Arg::kDevice, "cpu")}};
+  return full;
+}
+
+class Decomposer {
+ public:
+  explicit Decomposer(const Model& model) : in_(model), out_(model) { out_.ops.clear(); }
+
+  Model run() {
+    for (const Op& op : in_.ops) add(op);
+    return std::move(out_);
+  }
+
+ private:
+  void add(const Op& op) {
+    for (const Fill& fill : kFills)
+      if (op.target == fill.target) return emit(to_full(in_, op, fill));
+    bool mean = op.target == "aten.nll_loss_forward.default" && int_argument(op, 3, "reduction", kMean) == kMean &&
+                argument(op, 2, "weight").kind == Arg::kNone;
+    if (mean) add_nll(op);
+    else emit(op);
+  }
+
+  void emit(Op op) {
+    for (TensorId id : op.outputs)
+      if (id) producer_[id] = static_cast<int>(out_.ops.size());
+    out_.ops.push_back(std::move(op));
+  }
+
+  TensorId fresh(const std::string& name, const Tensor& like) {
+    Tensor tensor = like;
+    tensor.name = name;
+    tensor.role = Role::kValue;
+    out_.tensors.push_back(tensor);
+    return TensorId{static_cast<int32_t>(out_.tensors.size() - 1)};
+  }
+
+  TensorId emit_new(const Op& op, const std::string& suffix, std::string target, std::vector<Arg> args,
+                    const Tensor& like) {
+    std::string name = op.name + suffix;
+    TensorId id = fresh(name + ":0", like);
+    emit({.name = name, .target = std::move(target), .args = std::move(args), .outputs = {id}, .backward = op.backward});
+    return id;
+  }
+
+  // sum, _ = nll(x, target, reduction = sum);  count = sum(labels != ignore);  loss = sum / count
+  void add_nll(const Op& op) {
+    const Tensor& loss = in_[op.outputs[0]];
+    TensorId labels = copy_chain(op.args[1].tensor, op.name);
+    Tensor flags = in_[op.args[1].tensor], number = loss;
+    flags.dtype = DType::kBool;
+    number.dtype = DType::kInt64;
+    Arg ignore = Arg::of(int_argument(op, 4, "ignore_index", -100));
+    TensorId used = emit_new(op, ".count.ne", "aten.ne.Scalar", {Arg::of(labels), ignore}, flags);
+    TensorId whole = emit_new(op, ".count.sum", "aten.sum.default", {Arg::of(used)}, number);
+    std::string dtype(dtype_name(loss.dtype));
+    emit({.name = op.name + ".count.cast",
+          .target = "aten._to_copy.default",
+          .args = {Arg::of(whole)},
+          .kwargs = {{"dtype", text_arg(Arg::kDType, dtype)}},
+          .outputs = {op.outputs[1] ? op.outputs[1] : fresh(op.name + ".count:0", loss)}});
+    TensorId count = out_.ops.back().outputs[0];
+    Op sum = op;
+    sum.args[3] = Arg::of(kSum);
+    sum.outputs = {fresh(op.name + ".sum:0", loss), fresh(op.name + ".sum:1", loss)};
+    TensorId total = sum.outputs[0];
+    emit(std::move(sum));
+    emit({.name = op.name + ".mean",
+          .target = "aten.div.Tensor",
+          .args = {Arg::of(total), Arg::of(count)},
+          .outputs = {op.outputs[0]}});
+  }
+
+  // Repeats the ops that lead from the batch to the labels, so that counting does not tie the loss's own labels to it.
+  TensorId copy_chain(TensorId id, const std::string& owner) {
+    auto made = producer_.find(id);
+    if (made == producer_.end()) return id;
+    auto [copied, is_new] = copies_.emplace(id, TensorId{});
+    if (!is_new) return copied->second;
+    Op op = out_.ops[made->second];
+    for (Arg& arg : op.args) copy_inputs(arg, owner);
+    op.name = owner + ".count." + op.name.substr(op.name.rfind('/') + 1);
+    TensorId result;
+    for (TensorId& output : op.outputs) {
+      if (!output) continue;
+      TensorId copy = fresh(op.name + fmt::format(":{}", &output - op.outputs.data()), out_[output]);
+      if (output == id) result = copy;
+      output = copy;
+    }
+    emit(std::move(op));
+    return copies_[id] = result;
+  }
+
+  void copy_inputs(Arg& arg, const std::string& owner) {
+    if (arg.kind == Arg::kTensor) arg.tensor = copy_chain(arg.tensor, owner);
+    for (Arg& item : arg.items) copy_inputs(item, owner);
+  }
+
+  const Model& in_;
+  Model out_;
+  std::map<TensorId, int> producer_;
+  std::map<TensorId, TensorId> copies_;
+};
+
+}  // namespace
+
+Model decompose(const Model& model) { return Decomposer(model).run(); }
+
+}  // namespace partita

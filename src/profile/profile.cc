@@ -1,0 +1,82 @@
+#include "profile/profile.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+
+namespace partita {
+namespace {
+
+/// The rate of `dtype` or of what stands in for it.
+DType stand_in(const Device& device, DType dtype) {
+  if (!is_floating(dtype)) return DType::kFloat32;
+  bool listed = device.flops.contains(std::string(dtype_name(dtype)));
+  return listed || dtype_bytes(dtype) > 2 ? dtype : DType::kFloat32;
+}
+
+/// One-way bytes per second around a ring through every member.
+double ring_bandwidth(const Cluster& cluster, Group group) {
+  int beside = (group.size + group.nodes - 1) / group.nodes;  // members in one node
+  // In a mesh a member reaches only as many links as it has peers in the group.
+  double inside =
+      std::min(cluster.in_node.bandwidth, cluster.in_node.pair_bandwidth * std::max(beside - 1, 1));
+  if (group.nodes == 1) return inside;
+  double outside = cluster.across.bandwidth * beside;
+  return beside > 1 ? std::min(inside, outside) : outside;
+}
+
+Seconds ring_pass(const Cluster& cluster, Bytes bytes, Group group) {
+  if (group.size <= 1) return 0;
+  Seconds latency =
+      group.nodes > 1 ? std::max(cluster.across.latency, cluster.in_node.latency) : cluster.in_node.latency;
+  double piece = static_cast<double>(bytes) / group.size;
+  return (group.size - 1) * (latency + piece / ring_bandwidth(cluster, group));
+}
+
+}  // namespace
+
+double reached_flops(const Device& device, DType dtype) {
+  DType used = stand_in(device, dtype);
+  auto found = device.flops.find(std::string(dtype_name(used)));
+  if (found == device.flops.end())
+    input_error("device {}: its rate for {} is not known; use bfloat16, or a cluster file that gives it",
+                device.name, dtype_name(used));
+  return found->second * device.efficiency;
+}
+
+Seconds compute_seconds(const Cluster& cluster, DType dtype, Flops flops, Bytes moved) {
+  const Device& device = cluster.device;
+  Seconds compute = flops > 0 ? flops / reached_flops(device, dtype) : 0;
+  return std::max({device.launch, compute, static_cast<double>(moved) / device.memory_bandwidth});
+}
+
+OpCost op_cost(const Cluster& cluster, DType dtype, Flops flops, Bytes read, Bytes written) {
+  return {flops, read, written, compute_seconds(cluster, dtype, flops, read + written)};
+}
+
+Group group_of(const Cluster& cluster, const std::vector<int32_t>& ranks) {
+  std::set<int> nodes;
+  for (int32_t rank : ranks) nodes.insert(node_of(cluster, rank));
+  return {static_cast<int>(ranks.size()), static_cast<int>(nodes.size())};
+}
+
+Seconds all_gather_seconds(const Cluster& cluster, Bytes bytes, Group group) {
+  return ring_pass(cluster, bytes, group);
+}
+
+Seconds reduce_scatter_seconds(const Cluster& cluster, Bytes bytes, Group group) {
+  return ring_pass(cluster, bytes, group);
+}
+
+Seconds all_reduce_seconds(const Cluster& cluster, Bytes bytes, Group group) {
+  return reduce_scatter_seconds(cluster, bytes, group) + all_gather_seconds(cluster, bytes, group);
+}
+
+Seconds send_seconds(const Cluster& cluster, Bytes bytes, int from, int to) {
+  if (from == to) return 0;
+  const Link& link = link_between(cluster, from, to);
+  return link.latency + static_cast<double>(bytes) / link.pair_bandwidth;
+}
+
+}  // namespace partita

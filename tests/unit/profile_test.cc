@@ -1,0 +1,71 @@
+#include "profile/profile.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "cluster/library.h"
+
+namespace partita {
+namespace {
+
+Cluster two_nodes_of_four() {
+  Cluster cluster;
+  cluster.nodes = 2;
+  cluster.devices_per_node = 4;
+  cluster.device = {"toy", 1 << 30, 100.0, {{"float32", 1000.0}, {"bfloat16", 4000.0}}, 0.5, 0.25};
+  cluster.in_node = {64, 32, 1};
+  cluster.across = {8, 8, 2};
+  return cluster;
+}
+
+TEST(Profile, RooflineIsTheLongestOfThree) {
+  Cluster cluster = two_nodes_of_four();
+  EXPECT_EQ(compute_seconds(cluster, DType::kFloat32, 1000, 10), 2);
+  EXPECT_EQ(compute_seconds(cluster, DType::kFloat32, 1000, 300), 3);
+  EXPECT_EQ(compute_seconds(cluster, DType::kFloat32, 1, 1), 0.25);
+  EXPECT_EQ(op_cost(cluster, DType::kFloat32, 1000, 100, 200), (OpCost{1000, 100, 200, 3}));
+}
+
+TEST(Profile, DtypesWithoutARateRunAsFloat32) {
+  Device device = two_nodes_of_four().device;
+  EXPECT_EQ(reached_flops(device, DType::kBFloat16), 2000);
+  EXPECT_EQ(reached_flops(device, DType::kFloat16), 500);
+  EXPECT_EQ(reached_flops(device, DType::kInt64), 500);
+  EXPECT_THROW(reached_flops(device, DType::kFloat64), InputError);
+}
+
+TEST(Profile, RingsAreAsFastAsTheirSlowestHop) {
+  Cluster cluster = two_nodes_of_four();
+  // 3 hops of 32 bytes; three peers in a mesh give 3 * 32, more than a device takes: 64.
+  EXPECT_EQ(all_gather_seconds(cluster, 128, {4, 1}), 3 * (1 + 32.0 / 64));
+  // Two of a mesh see one link.
+  EXPECT_EQ(all_gather_seconds(cluster, 128, {2, 1}), 1 + 64.0 / 32);
+  // One member a node: the network alone. Four a node: four network links, and 32 bytes/s are less than 64.
+  EXPECT_EQ(reduce_scatter_seconds(cluster, 128, {2, 2}), 2 + 64.0 / 8);
+  EXPECT_EQ(reduce_scatter_seconds(cluster, 128, {8, 2}), 7 * (2 + 16.0 / 32));
+  EXPECT_EQ(all_reduce_seconds(cluster, 128, {4, 1}), 2 * all_gather_seconds(cluster, 128, {4, 1}));
+  EXPECT_EQ(all_reduce_seconds(cluster, 128, {1, 1}), 0);
+}
+
+TEST(Profile, SendsUseThePairsLink) {
+  Cluster cluster = two_nodes_of_four();
+  EXPECT_EQ(send_seconds(cluster, 32, 0, 3), 2);
+  EXPECT_EQ(send_seconds(cluster, 32, 0, 4), 6);
+  EXPECT_EQ(send_seconds(cluster, 32, 4, 4), 0);
+}
+
+TEST(Profile, GroupsCountTheirNodes) {
+  Cluster cluster = two_nodes_of_four();
+  EXPECT_EQ(group_of(cluster, {0, 1, 3}), (Group{3, 1}));
+  EXPECT_EQ(group_of(cluster, {3, 4}), (Group{2, 2}));
+}
+
+// A published measurement: all-reduce of 1 GB on 8 A100 has 229 GB/s of bus bandwidth, of 1 MB 93 us.
+TEST(Profile, A100AllReduceIsNearItsMeasurement) {
+  Cluster cluster = read_cluster("8xA100-80GB");
+  EXPECT_NEAR(all_reduce_seconds(cluster, 1'000'000'000, {8, 1}), 1e9 * 2 * 7 / 8 / 229e9, 0.1 * 7.6e-3);
+  EXPECT_NEAR(all_reduce_seconds(cluster, 1'000'000, {8, 1}), 93e-6, 10e-6);
+}
+
+}  // namespace
+}  // namespace partita
