@@ -53,8 +53,8 @@ TEST(Cluster, ReadsNodesTimesDevices) {
 
 TEST(Cluster, SaysWhatIsWrongWithAName) {
   EXPECT_EQ(refusal("8xA100-80BG"),
-            "cluster '8xA100-80BG': unknown device 'A100-80BG'; did you mean 'A100-80GB'?; `partita devices` "
-            "lists them");
+            "cluster '8xA100-80BG': unknown device 'A100-80BG'; `partita devices` lists them; did you mean "
+            "'A100-80GB'?");
   EXPECT_EQ(refusal("8xA100"),
             "cluster '8xA100': 'A100' can be A100-40GB or A100-80GB or A100-80GB-PCIe; write one of them");
   EXPECT_EQ(refusal("16xA100-80GB"),
