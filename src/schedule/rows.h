@@ -14,6 +14,8 @@ Schedule zb_v(const ScheduleParams& params);
 Schedule interleaved(const ScheduleParams& params);
 Schedule looped_bfs(const ScheduleParams& params);
 Schedule interleaved_zb(const ScheduleParams& params);
+Schedule v_half(const ScheduleParams& params);
+Schedule v_min(const ScheduleParams& params);
 Schedule dualpipe(const ScheduleParams& params);
 Schedule dualpipev(const ScheduleParams& params);
 Schedule wave(const ScheduleParams& params);

@@ -29,6 +29,8 @@ constexpr Row kRows[] = {
     {"zb-h2", zb_h2},
     {"zb-v", zb_v},
     {"interleaved-zb", interleaved_zb},
+    {"v-half", v_half},
+    {"v-min", v_min},
     {"dualpipe", dualpipe},
     {"dualpipev", dualpipev},
 };
