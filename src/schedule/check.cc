@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "schedule/schedule.h"
 
@@ -25,6 +27,7 @@ class Census {
       for (const Step& step : schedule_.order[device]) count(device, step);
     for (int stage = 0; stage < schedule_.stages; ++stage)
       for (int k = 0; k < schedule_.microbatches; ++k) complete(stage, k);
+    for (const auto& [key, count] : repeats_) everywhere(key, count);
     return std::move(problems_);
   }
 
@@ -40,7 +43,7 @@ class Census {
     const std::vector<int>& holders = schedule_.devices_of(step.stage, step.stream);
     if (std::find(holders.begin(), holders.end(), device) == holders.end())
       return say(fmt::format("device {}: {} belongs on device {}", device, show(step), holders.front()));
-    // A stage on several devices is counted where it is listed first; the others must repeat it.
+    if (holders.size() > 1) ++repeats_[{step.stage, step.microbatch, int(step.kind)}];
     if (device != holders.front()) return;
     Seen& seen = seen_[size_t(step.stage) * schedule_.microbatches + step.microbatch];
     if (seen.kinds & bit(step.kind)) say(fmt::format("device {}: {} runs twice", device, show(step)));
@@ -60,6 +63,13 @@ class Census {
                                 trained ? "F and B, or F, I and W" : "F only"));
   }
 
+  // A stage on several devices runs on all of them or on none.
+  void everywhere(const std::array<int, 3>& key, int count) {
+    Step step{StepKind(key[2]), key[0], key[1]};
+    if (int holders = int(schedule_.devices_of(step.stage, 0).size()); count != holders)
+      say(fmt::format("{} runs on {} devices; its stage is on {}", show(step), count, holders));
+  }
+
   static std::string names(uint8_t kinds) {
     std::string text;
     for (int kind = 0; kind < kStepKinds; ++kind)
@@ -69,6 +79,7 @@ class Census {
 
   const Schedule& schedule_;
   std::vector<Seen> seen_;
+  std::map<std::array<int, 3>, int> repeats_;  // (stage, micro-batch, kind) of shared stages
   std::vector<std::string> problems_;
 };
 

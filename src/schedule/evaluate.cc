@@ -28,9 +28,12 @@ struct Holding {
   int chunks = 0;
   int64_t memory = 0;
 
+  // A stage spread over several devices is no device's chunk; its slice counts as memory only.
+  bool counts(const Step& step) const { return schedule.devices_of(step.stage, step.stream).size() == 1; }
+
   void start(const Step& step) {
     if (step.kind != StepKind::kForward) return;
-    ++chunks;
+    chunks += counts(step);
     memory += ticks.memory[step.stage].until_input_grad;
   }
 
@@ -38,7 +41,7 @@ struct Holding {
     const StageMemory& held = ticks.memory[step.stage];
     bool untrained = step.stage < schedule.first_trained_stage();
     bool last = step.kind == StepKind::kBackward || step.kind == StepKind::kWeightGrad;
-    if (last || untrained) --chunks;
+    if (last || untrained) chunks -= counts(step);
     if (step.kind == StepKind::kBackward || untrained) memory -= held.until_input_grad;
     if (step.kind == StepKind::kInputGrad) memory += held.until_weight_grad - held.until_input_grad;
     if (step.kind == StepKind::kWeightGrad) memory -= held.until_weight_grad;

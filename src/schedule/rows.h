@@ -21,5 +21,7 @@ Schedule dualpipev(const ScheduleParams& params);
 Schedule wave(const ScheduleParams& params);
 Schedule chimera(const ScheduleParams& params);
 Schedule bitpipe(const ScheduleParams& params);
+Schedule three_f_one_b(const ScheduleParams& params);
+Schedule interlaced(const ScheduleParams& params);
 
 }  // namespace partita

@@ -33,6 +33,8 @@ constexpr Row kRows[] = {
     {"v-min", v_min},
     {"dualpipe", dualpipe},
     {"dualpipev", dualpipev},
+    {"3f1b", three_f_one_b},
+    {"interlaced", interlaced},
 };
 
 constexpr int kMaxDevices = 4096, kMaxMicrobatches = 1 << 20;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "schedule/emitter.h"
+#include "schedule/list_schedule.h"
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
@@ -50,6 +51,38 @@ void wave_list(std::vector<Step>& list, int P, int W, int m, int r) {
     for (int k = 0; k < m; ++k) emit.backward(stage_of(2 * w)), one_backward();
 }
 
+// For m > P the plain order lets live chunks grow to 2 W m. Under a cap the same order, or that of waves of P
+// micro-batches one after another, only ranks the steps; a list scheduler keeps within the cap.
+Schedule capped(const Schedule& plain, int cap, int W) {
+  const int P = plain.devices, m = plain.microbatches;
+  Costs costs = uniform_costs({.forward = 1, .backward = 2}, 0, plain.stages);
+  Flow flow = make_flow(plain, to_ticks(costs, P, plain.stages, m), false, std::vector<int64_t>(P, cap));
+  Schedule units = plain;
+  for (int r = 0; r < P; ++r) {
+    units.order[r].clear();
+    for (int first = 0; first < m; first += P) {
+      size_t at = units.order[r].size();
+      wave_list(units.order[r], P, W, std::min(P, m - first), r);
+      for (; at < units.order[r].size(); ++at) units.order[r][at].microbatch += first;
+    }
+  }
+  std::optional<Listed> best;
+  for (const Schedule* base : {&plain, static_cast<const Schedule*>(&units)}) {
+    FlowOrder order = to_order(flow, *base);
+    if (base == &plain && within_caps(flow, order)) return plain;
+    Listed timed = retime(flow, order);
+    for (double patience : {0.0, 1.0}) {
+      std::optional<Listed> listed = list_schedule(flow, {starts_of(flow, timed), patience});
+      if (listed && (!best || listed->makespan < best->makespan)) best = std::move(listed);
+    }
+    if (within_caps(flow, order) && best && timed.makespan < best->makespan) best = timed;
+  }
+  if (!best)
+    input_error("schedule wave: a cap of {} chunks holds no micro-batch; a device has {} chunks, so use {} or more",
+                cap, 2 * W, 2 * W);
+  return to_schedule(flow, best->order, plain);
+}
+
 }  // namespace
 
 // device 0: F0 F1 -- -- f0 -- f1 b0 ...     capital: down leg, stages 0 1 | 4 5 ...;  small: up leg, 3 2 | 7 6 ...
@@ -60,7 +93,7 @@ Schedule wave(const ScheduleParams& params) {
   const int P = params.devices, W = waves_of(params), m = params.microbatches;
   Schedule schedule = blank("wave", Placement::kZigzag, params, 2 * W);
   for (int r = 0; r < P; ++r) wave_list(schedule.order[r], P, W, m, r);
-  return schedule;
+  return params.cap ? capped(schedule, params.cap, W) : schedule;
 }
 
 namespace {

@@ -1,0 +1,215 @@
+#include "schedule/list_schedule.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace partita {
+namespace {
+
+constexpr int64_t kNever = INT64_MAX;
+
+// Memory of one device under the banker's rule.
+class Vault {
+ public:
+  Vault(const Flow& flow, int device) : cap_(flow.cap[device]) {
+    for (int line : flow.of_device[device]) whole_ += flow.lines[line].take;
+    if (cap_ == INT64_MAX) return;
+    need_.assign(flow.microbatches, whole_);
+    hold_.assign(flow.microbatches, 0);
+  }
+
+  bool can_hold_one() const { return whole_ <= cap_; }
+
+  // Could a step of micro-batch k take `amount`, and every older one still be finished in turn?
+  bool may_take(int k, int64_t amount) const {
+    if (cap_ == INT64_MAX || amount == 0) return true;
+    int64_t left = cap_ - used_ - amount;
+    if (left >= whole_) return true;
+    if (left < 0) return false;
+    for (int j = oldest_; j < k; ++j) {
+      if (need_[j] > left) return false;
+      left += hold_[j];
+    }
+    return need_[k] - amount <= left;
+  }
+
+  void run(int k, int64_t take, int64_t give) {
+    if (cap_ == INT64_MAX) return;
+    used_ += take - give;
+    need_[k] -= take;
+    hold_[k] += take - give;
+    while (oldest_ < int(need_.size()) && need_[oldest_] == 0 && hold_[oldest_] == 0) ++oldest_;
+  }
+
+ private:
+  int64_t cap_, whole_ = 0, used_ = 0;
+  int oldest_ = 0;
+  std::vector<int64_t> need_, hold_;
+};
+
+class Lister {
+ public:
+  Lister(const Flow& flow, const Policy& policy)
+      : flow_(flow), policy_(policy), m_(flow.microbatches), next_(flow.lines.size(), 0), free_(flow.devices, 0),
+        best_(flow.devices) {
+    listed_.order.resize(flow.devices);
+    listed_.end.assign(flow.lines.size() * m_, -1);
+    for (int device = 0; device < flow.devices; ++device) vaults_.emplace_back(flow, device);
+  }
+
+  std::optional<Listed> run() {
+    for (const Vault& vault : vaults_)
+      if (!vault.can_hold_one()) return std::nullopt;
+    for (int device = 0; device < flow_.devices; ++device) choose(device);
+    for (size_t left = flow_.lines.size() * m_; left > 0; --left) append(earliest_device());
+    for (int device = 0; device < flow_.devices; ++device) {
+      listed_.makespan = std::max(listed_.makespan, free_[device]);
+      if (!listed_.order[device].empty())
+        listed_.span = std::max(listed_.span, free_[device] - first_start(device));
+    }
+    return std::move(listed_);
+  }
+
+ private:
+  struct Choice {
+    int line = -1;
+    int64_t start = kNever;
+  };
+
+  int64_t first_start(int device) const {
+    const Op& op = listed_.order[device].front();
+    return listed_.end[size_t(op.line) * m_ + op.microbatch] - flow_.lines[op.line].cost;
+  }
+
+  int earliest_device() const {
+    int device = 0;
+    for (int d = 1; d < flow_.devices; ++d)
+      if (best_[d].start < best_[device].start) device = d;
+    CHECK(best_[device].line >= 0);
+    return device;
+  }
+
+  // When the next operation of `line` could start; kNever while an input is not scheduled or memory forbids it.
+  int64_t start_of(int line) const {
+    int k = next_[line];
+    if (k == m_) return kNever;
+    const Flow::Line& l = flow_.lines[line];
+    int64_t start = free_[l.device];
+    for (const Flow::Feed& feed : l.inputs) {
+      int64_t end = listed_.end[size_t(feed.line) * m_ + k];
+      if (end < 0) return kNever;
+      start = std::max(start, end + feed.delay);
+    }
+    return vaults_[l.device].may_take(k, l.take) ? start : kNever;
+  }
+
+  void choose(int device) {
+    const std::vector<int>& lines = flow_.of_device[device];
+    starts_.resize(lines.size());
+    int64_t first_start = kNever, horizon = kNever;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      starts_[i] = start_of(lines[i]);
+      if (starts_[i] == kNever) continue;
+      first_start = std::min(first_start, starts_[i]);
+      horizon = std::min(horizon, starts_[i] + int64_t(policy_.patience * double(flow_.lines[lines[i]].cost)));
+    }
+    Choice best;
+    int64_t best_rank = 0;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (starts_[i] == kNever || (starts_[i] >= horizon && starts_[i] != first_start)) continue;
+      int64_t rank = policy_.rank[size_t(lines[i]) * m_ + next_[lines[i]]];
+      if (best.line >= 0 && rank >= best_rank) continue;
+      best = {lines[i], starts_[i]};
+      best_rank = rank;
+    }
+    best_[device] = best;
+  }
+
+  void append(int device) {
+    Choice choice = best_[device];
+    const Flow::Line& line = flow_.lines[choice.line];
+    int k = next_[choice.line]++;
+    free_[device] = choice.start + line.cost;
+    listed_.end[size_t(choice.line) * m_ + k] = free_[device];
+    listed_.order[device].push_back({choice.line, k});
+    vaults_[device].run(k, line.take, line.give);
+    choose(device);
+    for (const Flow::Feed& feed : line.outputs)
+      if (int reader = flow_.lines[feed.line].device; reader != device && next_[feed.line] == k) choose(reader);
+  }
+
+  const Flow& flow_;
+  const Policy& policy_;
+  const int m_;
+  std::vector<int> next_;
+  std::vector<int64_t> free_, starts_;
+  std::vector<Choice> best_;
+  std::vector<Vault> vaults_;
+  Listed listed_;
+};
+
+}  // namespace
+
+std::optional<Listed> list_schedule(const Flow& flow, const Policy& policy) { return Lister(flow, policy).run(); }
+
+Listed retime(const Flow& flow, FlowOrder order) {
+  const size_t m = flow.microbatches;
+  Listed listed{.order = std::move(order)};
+  listed.end.assign(flow.lines.size() * m, -1);
+  std::vector<size_t> next(flow.devices, 0);
+  std::vector<int64_t> free(flow.devices, 0), first(flow.devices, -1);
+  std::vector<int> awake(flow.devices);
+  for (int d = 0; d < flow.devices; ++d) awake[d] = flow.devices - 1 - d;
+  size_t done = 0;
+  auto try_step = [&](int device) {
+    if (next[device] == listed.order[device].size()) return false;
+    const Op& op = listed.order[device][next[device]];
+    const Flow::Line& line = flow.lines[op.line];
+    int64_t start = free[device];
+    for (const Flow::Feed& feed : line.inputs) {
+      int64_t end = listed.end[feed.line * m + op.microbatch];
+      if (end < 0) return false;
+      start = std::max(start, end + feed.delay);
+    }
+    if (first[device] < 0) first[device] = start;
+    free[device] = listed.end[op.line * m + op.microbatch] = start + line.cost;
+    for (const Flow::Feed& feed : line.outputs)
+      if (int reader = flow.lines[feed.line].device; reader != device) awake.push_back(reader);
+    ++next[device];
+    ++done;
+    return true;
+  };
+  while (!awake.empty()) {
+    int device = awake.back();
+    awake.pop_back();
+    while (try_step(device)) {
+    }
+  }
+  CHECK_EQ(done, flow.lines.size() * m);
+  for (int d = 0; d < flow.devices; ++d) {
+    listed.makespan = std::max(listed.makespan, free[d]);
+    if (first[d] >= 0) listed.span = std::max(listed.span, free[d] - first[d]);
+  }
+  return listed;
+}
+
+std::vector<int64_t> starts_of(const Flow& flow, const Listed& listed) {
+  std::vector<int64_t> starts = listed.end;
+  for (size_t i = 0; i < starts.size(); ++i) starts[i] -= flow.lines[i / flow.microbatches].cost;
+  return starts;
+}
+
+bool within_caps(const Flow& flow, const FlowOrder& order) {
+  for (int device = 0; device < flow.devices; ++device) {
+    int64_t used = 0;
+    for (const Op& op : order[device]) {
+      used += flow.lines[op.line].take;
+      if (used > flow.cap[device]) return false;
+      used -= flow.lines[op.line].give;
+    }
+  }
+  return true;
+}
+
+}  // namespace partita
