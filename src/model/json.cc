@@ -30,7 +30,9 @@ std::string show_float(double value) {
   return Json(value).dump();
 }
 
-std::string show_arg(const Arg& arg) {
+}  // namespace
+
+std::string arg_to_json(const Arg& arg) {
   switch (arg.kind) {
     case Arg::kNone:
       return "null";
@@ -43,7 +45,7 @@ std::string show_arg(const Arg& arg) {
     case Arg::kBool:
       return arg.integer ? "true" : "false";
     case Arg::kList:
-      return list_of(arg.items, show_arg);
+      return list_of(arg.items, arg_to_json);
     default:
       break;
   }
@@ -52,6 +54,8 @@ std::string show_arg(const Arg& arg) {
   }
   bug(__FILE__, __LINE__, "every kind of argument has a way to be written");
 }
+
+namespace {
 
 std::string show_tensor(const Tensor& tensor) {
   std::string text =
@@ -67,11 +71,11 @@ std::string show_tensor(const Tensor& tensor) {
 
 std::string show_op(const Op& op) {
   std::string text = fmt::format("{{\"name\": {}, \"target\": {}, \"args\": {}", quote(op.name),
-                                 quote(op.target), list_of(op.args, show_arg));
+                                 quote(op.target), list_of(op.args, arg_to_json));
   if (!op.kwargs.empty()) {
     std::string inside;
     for (const auto& [name, arg] : op.kwargs)
-      inside += fmt::format("{}{}: {}", inside.empty() ? "" : ", ", quote(name), show_arg(arg));
+      inside += fmt::format("{}{}: {}", inside.empty() ? "" : ", ", quote(name), arg_to_json(arg));
     text += fmt::format(", \"kwargs\": {{{}}}", inside);
   }
   text +=

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/json.h"
 #include "model/model.h"
 
 namespace partita {
@@ -27,5 +28,9 @@ inline constexpr KindRow kKinds[] = {{Arg::kText, "str"},
                                      {Arg::kLayout, "layout"},
                                      {Arg::kMemoryFormat, "memory_format"},
                                      {Arg::kFloat, "float"}};
+
+/// One argument as it stands in a file. `tensors`: how many tensors a "%k" may name.
+std::string arg_to_json(const Arg& arg);
+Arg arg_from_json(const JsonIn& in, size_t tensors);
 
 }  // namespace partita

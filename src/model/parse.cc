@@ -49,8 +49,8 @@ Role read_role(const JsonIn& in) {
 
 void read_range(const JsonIn& in, Tensor& tensor) {
   if (in.size() != 2) in.fail("needs two whole numbers, [low, high)");
-  tensor.low = in[size_t{0}].integer(-kMaxSize, kMaxSize);
-  tensor.high = in[size_t{1}].integer(-kMaxSize, kMaxSize);
+  tensor.low = in[0].integer(-kMaxSize, kMaxSize);
+  tensor.high = in[1].integer(-kMaxSize, kMaxSize);
   if (tensor.low >= tensor.high)
     in.fail(fmt::format("[{}, {}) is empty; low must be below high", tensor.low, tensor.high));
 }
@@ -114,14 +114,16 @@ Arg read_text_arg(const JsonIn& in, size_t tensors) {
       fmt::format("\"{}\" needs its kind in front, as in \"str:tanh\"{}", text, did_you_mean(kind, known)));
 }
 
-Arg read_arg(const JsonIn& in, size_t tensors) {
+}  // namespace
+
+Arg arg_from_json(const JsonIn& in, size_t tensors) {
   const Json& value = in.raw();
   Arg arg;
   if (value.is_null()) return arg;
   if (value.is_string()) return read_text_arg(in, tensors);
   if (value.is_array()) {
     arg.kind = Arg::kList;
-    for (size_t i = 0; i < in.size(); ++i) arg.items.push_back(read_arg(in[i], tensors));
+    for (size_t i = 0; i < in.size(); ++i) arg.items.push_back(arg_from_json(in[i], tensors));
   } else if (value.is_boolean()) {
     arg.kind = Arg::kBool;
     arg.integer = in.boolean();
@@ -136,17 +138,19 @@ Arg read_arg(const JsonIn& in, size_t tensors) {
   return arg;
 }
 
+namespace {
+
 Op read_op(const JsonIn& in, size_t tensors) {
   in.only({"name", "target", "args", "kwargs", "out", "backward"});
   Op op;
   op.name = in["name"].text();
   op.target = in["target"].text();
   JsonIn args = in["args"];
-  for (size_t i = 0; i < args.size(); ++i) op.args.push_back(read_arg(args[i], tensors));
+  for (size_t i = 0; i < args.size(); ++i) op.args.push_back(arg_from_json(args[i], tensors));
   if (in.has("kwargs")) {
     JsonIn kwargs = in["kwargs"];
     for (const std::string& key : kwargs.keys())
-      op.kwargs.emplace_back(key, read_arg(kwargs[key.c_str()], tensors));
+      op.kwargs.emplace_back(key, arg_from_json(kwargs[key.c_str()], tensors));
   }
   JsonIn out = in["out"];
   for (size_t i = 0; i < out.size(); ++i)
@@ -159,7 +163,7 @@ std::vector<std::pair<TensorId, TensorId>> read_pairs(const JsonIn& in, size_t t
   std::vector<std::pair<TensorId, TensorId>> pairs;
   for (size_t i = 0; i < in.size(); ++i) {
     if (in[i].size() != 2) in[i].fail("needs to be a pair of tensor ids");
-    pairs.emplace_back(read_id(in[i][size_t{0}], tensors), read_id(in[i][size_t{1}], tensors));
+    pairs.emplace_back(read_id(in[i][0], tensors), read_id(in[i][1], tensors));
   }
   return pairs;
 }

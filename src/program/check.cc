@@ -1,0 +1,198 @@
+#include "program/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "program/words.h"
+
+namespace partita {
+namespace {
+
+template <class Items>
+bool in_range(int64_t index, const Items& items) {
+  return index >= 0 && index < static_cast<int64_t>(items.size());
+}
+
+class Checker {
+ public:
+  Checker(const Program& program, const Model& model) : program_(program), model_(model) {}
+
+  std::vector<std::string> run() {
+    if (program_.microbatches < 1) say("the program has {} micro-batches", program_.microbatches);
+    for (size_t t = 0; t < program_.types.size(); ++t) type(t);
+    for (const Body& body : program_.bodies) check_body(body);
+    for (size_t r = 0; r < program_.ranks.size(); ++r) check_rank(static_cast<int32_t>(r));
+    return std::move(wrong_);
+  }
+
+ private:
+  template <class... Args>
+  void say(fmt::format_string<Args...> text, Args&&... args) {
+    wrong_.push_back(where_ + fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  void type(size_t t) {
+    const TensorType& type = program_.types[t];
+    if (type.shape.size() != type.strides.size()) say("type {} has a stride too many or too few", t);
+  }
+
+  void check_body(const Body& body) {
+    for (size_t i = 0; i < body.instrs.size(); ++i) {
+      const Instr& instr = body.instrs[i];
+      where_ = fmt::format("body {}, instruction {} ({}): ", body.name, i, row_of(instr.kind).name);
+      operands(instr);
+      for (const auto* slots : {&instr.in, &instr.out, &instr.drop})
+        for (Slot slot : *slots)
+          if (slot.space == Space::kLocal && slot.index >= body.locals)
+            say("slot {} of {} locals", to_text(slot), body.locals);
+      if (instr.kind == InstrKind::kCompute) call(instr);
+    }
+    where_.clear();
+  }
+
+  void operands(const Instr& instr) {
+    const InstrRow& row = row_of(instr.kind);
+    size_t inputs = row.in >= 0 ? row.in : instr.in.size();
+    if (instr.kind == InstrKind::kOptimize) inputs = 2 + optimizer_states(program_.optimizer);
+    if (instr.in.size() != inputs) say("has {} inputs, needs {}", instr.in.size(), inputs);
+    if (row.out >= 0 && instr.out.size() != static_cast<size_t>(row.out))
+      say("has {} outputs, needs {}", instr.out.size(), row.out);
+    bool typed =
+        instr.kind != InstrKind::kAdd && instr.kind != InstrKind::kMove && instr.kind != InstrKind::kOptimize;
+    if (typed && instr.types.size() != instr.out.size())
+      say("has {} types for {} outputs", instr.types.size(), instr.out.size());
+    for (size_t k = 0; k < instr.types.size(); ++k) {
+      bool made = k < instr.out.size() && instr.out[k].index >= 0;
+      if (instr.types[k] || made)
+        if (!in_range(instr.types[k].value, program_.types))
+          say("names type {}, which does not exist", instr.types[k].value);
+    }
+    for (Slot slot : instr.in)
+      if (slot.index < 0) say("reads a slot without a number");
+    for (Slot slot : instr.out)
+      if (slot.index < 0 && instr.kind != InstrKind::kCompute) say("writes a slot without a number");
+    for (Slot slot : instr.drop)
+      if (slot.index < 0) say("drops a slot without a number");
+    if (instr.cut.dim < 0 || instr.cut.leaf < 0)
+      say("cuts leaf {} of dimension {}", instr.cut.leaf, instr.cut.dim);
+  }
+
+  void call(const Instr& instr) {
+    if (!in_range(instr.op.value, model_.ops))
+      return say("names op {}, which the model does not have", instr.op.value);
+    for (const Arg& arg : instr.args) argument(arg, instr);
+    for (const auto& [name, arg] : instr.kwargs) argument(arg, instr);
+    if (instr.out.size() != model_[instr.op].outputs.size())
+      say("has {} outputs, {} has {}", instr.out.size(), model_[instr.op].name,
+          model_[instr.op].outputs.size());
+  }
+
+  void argument(const Arg& arg, const Instr& instr) {
+    if (arg.kind == Arg::kTensor && !in_range(arg.tensor.value, instr.in))
+      say("has an argument that reads input {} of {}", arg.tensor.value, instr.in.size());
+    for (const Arg& item : arg.items) argument(item, instr);
+  }
+
+  void check_rank(int32_t rank) {
+    rank_ = rank;
+    self_ = &program_.ranks[rank];
+    where_ = fmt::format("rank {}: ", rank);
+    for (const auto& group : self_->groups) check_group(group);
+    for (const Load& load : self_->loads) check_load(load);
+    for (const Result& result : self_->results) check_result(result);
+    std::set<int32_t> seen;
+    for (size_t a = 0; a < self_->actions.size(); ++a) {
+      const Action& action = self_->actions[a];
+      where_ = fmt::format("rank {}, action {} ({}): ", rank, a, name_of(action.kind));
+      check_action(action);
+      bool runs = action.kind == ActionKind::kRun && in_range(action.body.value, program_.bodies);
+      if (runs && seen.insert(action.body.value).second) check_use(program_[action.body]);
+    }
+    where_.clear();
+  }
+
+  void check_group(const std::vector<int32_t>& group) {
+    std::set<int32_t> members(group.begin(), group.end());
+    bool known =
+        std::all_of(group.begin(), group.end(), [&](int32_t r) { return in_range(r, program_.ranks); });
+    if (!known || members.size() != group.size() || !members.contains(rank_))
+      say("group [{}] must name different ranks, this one among them", fmt::join(group, ", "));
+  }
+
+  void check_slot(Slot slot) {
+    int32_t count = slot.space == Space::kRank    ? self_->rank_slots
+                    : slot.space == Space::kFrame ? self_->frame_slots
+                                                  : 0;
+    if (slot.index < 0 || slot.index >= count) say("slot {} of {}", to_text(slot), count);
+  }
+
+  void check_microbatch(int32_t microbatch) {
+    if (microbatch < 0 || microbatch >= program_.microbatches)
+      say("micro-batch {} of {}", microbatch, program_.microbatches);
+  }
+
+  void check_load(const Load& load) {
+    check_slot(load.slot);
+    check_microbatch(load.microbatch);
+    if (!in_range(load.tensor.value, model_.tensors)) return say("loads tensor {}", load.tensor.value);
+    if (!in_range(load.type.value, program_.types))
+      say("loads {} as type {}", model_[load.tensor].name, load.type.value);
+    if (load.state >= optimizer_states(program_.optimizer))
+      say("loads optimizer state {} of {}", load.state, model_[load.tensor].name);
+  }
+
+  void check_result(const Result& result) {
+    if (result.slot.space != Space::kRank)
+      say("result {} lies in {}, needs a rank slot", name_of(result.kind), to_text(result.slot));
+    check_slot(result.slot);
+    if (!in_range(result.tensor.value, model_.tensors)) say("reports tensor {}", result.tensor.value);
+  }
+
+  void check_action(const Action& action) {
+    check_microbatch(action.microbatch);
+    if (action.kind == ActionKind::kRun) {
+      if (!in_range(action.body.value, program_.bodies))
+        say("body {} of {}", action.body.value, program_.bodies.size());
+      return;
+    }
+    check_slot(action.slot);
+    if (action.kind == ActionKind::kFree) return;
+    if (!in_range(action.peer, program_.ranks) || action.peer == rank_)
+      say("its peer is rank {}", action.peer);
+    if (action.kind == ActionKind::kPostReceive && !in_range(action.type.value, program_.types))
+      say("receives type {}", action.type.value);
+  }
+
+  /// A body is shared by ranks; what it names outside itself must exist on each that runs it.
+  void check_use(const Body& body) {
+    for (const Instr& instr : body.instrs) {
+      for (const auto* slots : {&instr.in, &instr.out, &instr.drop})
+        for (Slot slot : *slots)
+          if (slot.space != Space::kLocal && slot.index >= 0) check_slot(slot);
+      if (!row_of(instr.kind).collective) continue;
+      if (!in_range(instr.group, self_->groups)) {
+        say("body {} speaks to group {} of {}", body.name, instr.group, self_->groups.size());
+      } else if (row_of(instr.kind).cut && instr.pieces.size() != self_->groups[instr.group].size()) {
+        say("body {} has {} pieces for a group of {}", body.name, instr.pieces.size(),
+            self_->groups[instr.group].size());
+      }
+    }
+  }
+
+  const Program& program_;
+  const Model& model_;
+  std::vector<std::string> wrong_;
+  std::string where_;
+  int32_t rank_ = 0;
+  const RankProgram* self_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<std::string> check(const Program& program, const Model& model) {
+  return Checker(program, model).run();
+}
+
+}  // namespace partita

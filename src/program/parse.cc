@@ -1,0 +1,251 @@
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/names.h"
+#include "model/json_rows.h"
+#include "program/check.h"
+#include "program/words.h"
+
+namespace partita {
+namespace {
+
+constexpr int64_t kMaxCount = int64_t{1} << 30;  // of anything that is counted: slots, ranks, micro-batches
+constexpr int64_t kMaxSize = int64_t{1} << 48;   // of one dimension or stride
+
+/// Reads one of the words of a table; its number in the table.
+template <class Word, size_t kCount>
+int read_word(const JsonIn& in, const Word (&words)[kCount], const char* (*text_of)(const Word&)) {
+  std::string name = in.text();
+  std::vector<std::string> known;
+  for (size_t i = 0; i < kCount; ++i) {
+    if (name == text_of(words[i])) return static_cast<int>(i);
+    known.emplace_back(text_of(words[i]));
+  }
+  in.fail(fmt::format("unknown word \"{}\"{}", name, did_you_mean(name, known)));
+}
+const char* plain(const char* const& word) { return word; }
+const char* instr_name(const InstrRow& row) { return row.name; }
+
+int32_t count(const JsonIn& in) { return static_cast<int32_t>(in.integer(0, kMaxCount)); }
+
+std::vector<int64_t> sizes(const JsonIn& in) {
+  std::vector<int64_t> values;
+  for (size_t i = 0; i < in.size(); ++i) values.push_back(in[i].integer(0, kMaxSize));
+  return values;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Model& model) : model_(model) {
+    for (size_t i = 0; i < model.ops.size(); ++i) ops_[model.ops[i].name] = static_cast<int32_t>(i);
+    for (size_t i = 0; i < model.tensors.size(); ++i)
+      tensors_[model.tensors[i].name] = static_cast<int32_t>(i);
+  }
+
+  Program program(const JsonIn& in) {
+    header(in);
+    Program out;
+    out.microbatches = count(in["microbatches"]);
+    out.optimizer = optimizer(in["optimizer"]);
+    each(in["types"], [&](const JsonIn& one) { out.types.push_back(type(one)); });
+    types_ = out.types.size();
+    each(in["bodies"], [&](const JsonIn& one) { out.bodies.push_back(body(one)); });
+    bodies_ = out.bodies.size();
+    each(in["ranks"], [&](const JsonIn& one) { out.ranks.push_back(rank(one)); });
+    return out;
+  }
+
+ private:
+  template <class Read>
+  static void each(const JsonIn& in, Read read) {
+    for (size_t i = 0; i < in.size(); ++i) read(in[i]);
+  }
+
+  void header(const JsonIn& in) const {
+    in.only({"format", "version", "model", "microbatches", "optimizer", "types", "bodies", "ranks"});
+    if (in["format"].text() != "partita.program")
+      in["format"].fail(fmt::format("is \"{}\", needs to be \"partita.program\"", in["format"].text()));
+    if (in["version"].integer() != kProgramVersion)
+      in["version"].fail(fmt::format("is {}, this partita reads version {}; lower the plan again",
+                                     in["version"].integer(), kProgramVersion));
+    if (in["model"].text() != fingerprint(model_))
+      in["model"].fail(fmt::format("this program belongs to {}, not to {}; lower the plan for this model",
+                                   in["model"].text(), fingerprint(model_)));
+  }
+
+  static OptimizerSpec optimizer(const JsonIn& in) {
+    in.only({"name", "lr", "beta1", "beta2", "eps", "weight_decay", "momentum"});
+    return {.name = in["name"].text(),
+            .lr = in["lr"].number(),
+            .beta1 = in["beta1"].number(),
+            .beta2 = in["beta2"].number(),
+            .eps = in["eps"].number(),
+            .weight_decay = in["weight_decay"].number(),
+            .momentum = in["momentum"].number()};
+  }
+
+  static TensorType type(const JsonIn& in) {
+    if (in.size() != 3) in.fail("needs three parts: dtype, shape, strides");
+    return {.shape = sizes(in[1]),
+            .strides = sizes(in[2]),
+            .dtype = parse_dtype(in[size_t{0}].text(), in.where())};
+  }
+
+  static Slot slot(const JsonIn& in) {
+    if (in.raw().is_null()) return {};
+    std::string text = in.text();
+    size_t space = text.empty() ? std::string::npos : std::string_view("rfl").find(text[0]);
+    std::string digits = text.empty() ? "" : text.substr(1);
+    bool whole =
+        !digits.empty() && digits.size() < 10 && digits.find_first_not_of("0123456789") == digits.npos;
+    if (space == std::string::npos || !whole)
+      in.fail(fmt::format("\"{}\" is not a slot; write r, f or l and its number, as in \"f3\"", text));
+    return {static_cast<Space>(space), std::stoi(digits)};
+  }
+
+  static std::vector<Slot> slots(const JsonIn& in) {
+    std::vector<Slot> out;
+    each(in, [&](const JsonIn& one) { out.push_back(slot(one)); });
+    return out;
+  }
+
+  TypeId type_id(const JsonIn& in) const {
+    if (in.raw().is_null()) return {};
+    return TypeId{static_cast<int32_t>(in.integer(0, static_cast<int64_t>(types_) - 1))};
+  }
+
+  static int32_t named(const JsonIn& in, const std::map<std::string, int32_t>& known, const char* what) {
+    auto found = known.find(in.text());
+    if (found != known.end()) return found->second;
+    std::vector<std::string> names;
+    for (const auto& [name, id] : known) names.push_back(name);
+    in.fail(fmt::format("the model has no {} \"{}\"{}", what, in.text(), did_you_mean(in.text(), names)));
+  }
+
+  void call(const JsonIn& in, Instr& out) const {
+    out.op = OpId{named(in["op"], ops_, "op")};
+    each(in["args"], [&](const JsonIn& one) { out.args.push_back(arg_from_json(one, out.in.size())); });
+    if (in.has("kwargs")) {
+      JsonIn kwargs = in["kwargs"];
+      for (const std::string& key : kwargs.keys())
+        out.kwargs.emplace_back(key, arg_from_json(kwargs[key.c_str()], out.in.size()));
+    }
+    if (in.has("view")) out.view = in["view"].boolean();
+  }
+
+  static Cut cut(const JsonIn& in) {
+    std::vector<int64_t> v = sizes(in);
+    if (v.size() != 4) in.fail("needs four numbers: dimension, leaf, outer, inner");
+    return {static_cast<int32_t>(v[0]), static_cast<int32_t>(v[1]), v[2], v[3]};
+  }
+
+  Instr instr(const JsonIn& in) const {
+    in.only({"do", "op", "args", "kwargs", "view", "in", "out", "types", "group", "cut", "pieces", "begin",
+             "length", "drop"});
+    const InstrRow& row = kInstrRows[read_word(in["do"], kInstrRows, instr_name)];
+    Instr out{.kind = row.kind, .in = slots(in["in"]), .out = slots(in["out"])};
+    if (in.has("types")) each(in["types"], [&](const JsonIn& one) { out.types.push_back(type_id(one)); });
+    if (row.kind == InstrKind::kCompute) call(in, out);
+    if (row.collective) out.group = count(in["group"]);
+    if (row.cut) out.cut = cut(in["cut"]);
+    if (row.collective && row.cut) out.pieces = sizes(in["pieces"]);
+    if (row.kind == InstrKind::kSlice) {
+      out.begin = in["begin"].integer(0, kMaxSize);
+      out.length = in["length"].integer(0, kMaxSize);
+    }
+    if (in.has("drop")) out.drop = slots(in["drop"]);
+    return out;
+  }
+
+  Body body(const JsonIn& in) const {
+    in.only({"name", "locals", "instrs"});
+    Body out{.name = in["name"].text(), .locals = count(in["locals"])};
+    each(in["instrs"], [&](const JsonIn& one) { out.instrs.push_back(instr(one)); });
+    return out;
+  }
+
+  Action action(const JsonIn& in) const {
+    constexpr size_t kSizes[] = {3, 5, 6, 5, 5, 3};
+    Action out;
+    out.kind = static_cast<ActionKind>(read_word(in[size_t{0}], kActionNames, plain));
+    size_t need = kSizes[static_cast<int>(out.kind)];
+    if (in.size() != need)
+      in.fail(fmt::format("\"{}\" has {} parts, needs {}", name_of(out.kind), in.size(), need));
+    out.microbatch = count(in[2]);
+    if (out.kind == ActionKind::kRun) {
+      out.body = BodyId{static_cast<int32_t>(in[1].integer(0, static_cast<int64_t>(bodies_) - 1))};
+      return out;
+    }
+    out.slot = slot(in[1]);
+    if (need > 3) out.peer = count(in[3]), out.tag = count(in[4]);
+    if (need > 5) out.type = type_id(in[5]);
+    return out;
+  }
+
+  static Box box(const JsonIn& in) {
+    Box out;
+    each(in, [&](const JsonIn& leaves) {
+      out.emplace_back();
+      each(leaves, [&](const JsonIn& one) {
+        std::vector<int64_t> ends = sizes(one);
+        if (ends.size() != 2) one.fail("needs two numbers, [begin, end)");
+        out.back().push_back({ends[0], ends[1]});
+      });
+    });
+    return out;
+  }
+
+  Load load(const JsonIn& in) const {
+    in.only({"slot", "tensor", "box", "type", "microbatch", "state"});
+    Load out{.slot = slot(in["slot"]),
+             .tensor = TensorId{named(in["tensor"], tensors_, "tensor")},
+             .box = box(in["box"]),
+             .type = type_id(in["type"])};
+    if (in.has("microbatch")) out.microbatch = count(in["microbatch"]);
+    if (in.has("state")) out.state = count(in["state"]);
+    return out;
+  }
+
+  Result result(const JsonIn& in) const {
+    in.only({"kind", "slot", "tensor", "box"});
+    return {.kind = static_cast<Result::Kind>(read_word(in["kind"], kResultNames, plain)),
+            .slot = slot(in["slot"]),
+            .tensor = TensorId{named(in["tensor"], tensors_, "tensor")},
+            .box = box(in["box"])};
+  }
+
+  RankProgram rank(const JsonIn& in) const {
+    in.only({"rank_slots", "frame_slots", "groups", "loads", "results", "actions"});
+    RankProgram out;
+    out.rank_slots = count(in["rank_slots"]);
+    out.frame_slots = count(in["frame_slots"]);
+    each(in["groups"], [&](const JsonIn& group) {
+      out.groups.emplace_back();
+      each(group, [&](const JsonIn& member) { out.groups.back().push_back(count(member)); });
+    });
+    each(in["loads"], [&](const JsonIn& one) { out.loads.push_back(load(one)); });
+    each(in["results"], [&](const JsonIn& one) { out.results.push_back(result(one)); });
+    each(in["actions"], [&](const JsonIn& one) { out.actions.push_back(action(one)); });
+    return out;
+  }
+
+  const Model& model_;
+  std::map<std::string, int32_t> ops_, tensors_;
+  size_t types_ = 0, bodies_ = 0;
+};
+
+}  // namespace
+
+Program parse_program(std::string_view text, const Model& model, std::string_view where) {
+  Json json = parse_json(text, where);
+  Program program = Reader(model).program(JsonIn(json, std::string(where)));
+  std::vector<std::string> wrong = check(program, model);
+  if (wrong.empty()) return program;
+  input_error("{}: {}{}; lower the plan again", where, wrong[0],
+              wrong.size() > 1 ? fmt::format(" (and {} more)", wrong.size() - 1) : "");
+}
+
+}  // namespace partita
