@@ -38,6 +38,10 @@ template <class... Args>
 
 }  // namespace partita
 
+// Torch's logging has macros of the same names; a file that includes both includes torch first.
+#undef CHECK
+#undef CHECK_EQ
+
 #define CHECK(condition)                                                  \
   do {                                                                    \
     if (!(condition)) ::partita::bug(__FILE__, __LINE__, #condition);     \
