@@ -17,9 +17,13 @@ struct Command {
 
   /// With --json prints `object` and nothing else on stdout; without it prints `text` (unless --quiet).
   void answer(const Json& object, std::string_view text) const;
+
+  /// One line of progress on stderr: only on a terminal or with --progress, never with --quiet.
+  void say(std::string_view line) const;
 };
 
-/// One verb of the command line: a row of the table in main.cc. `add` declares flags and sets the callback.
+/// One verb of the command line: a row of the table in verbs.h. `add` declares flags and the example that
+/// --help ends with, and sets the callback. The shared flags are added afterwards to every verb.
 struct Verb {
   std::string_view name;
   std::string_view summary;

@@ -16,6 +16,8 @@ void check_positive(double value, std::string_view what, Sentences& wrong) {
 }
 
 void check_link(const Link& link, std::string_view name, Sentences& wrong) {
+  if (link == Link{})
+    return wrong.push_back(fmt::format("links.{} is missing; give its bandwidth and latency", name));
   check_positive(link.bandwidth, fmt::format("links.{}.bandwidth", name), wrong);
   check_positive(link.pair_bandwidth, fmt::format("links.{}.pair_bandwidth", name), wrong);
   if (link.pair_bandwidth > link.bandwidth)

@@ -24,7 +24,7 @@ Json write_device(const Device& device) {
 }
 
 Bytes read_bytes(const JsonIn& in) {
-  return in.raw().is_string() ? parse_bytes(in.text(), in.where()) : in.integer(1, INT64_MAX);
+  return in.raw().is_string() ? parse_bytes(in.text(), in.where()) : in.integer();
 }
 
 Link read_link(const JsonIn& in) {
@@ -67,12 +67,12 @@ void read_links(const JsonIn& in, Cluster& cluster) {
 }
 
 void read_header(const JsonIn& in) {
-  in.only({"format", "version", "name", "nodes", "devices_per_node", "device", "links"});
   if (in["format"].text() != "partita.cluster")
     in["format"].fail(fmt::format("is \"{}\", needs to be \"partita.cluster\"", in["format"].text()));
   if (in["version"].integer() != kVersion)
     in["version"].fail(
         fmt::format("is {}, this partita reads version {}", in["version"].integer(), kVersion));
+  in.only({"format", "version", "name", "nodes", "devices_per_node", "device", "links"});
 }
 
 }  // namespace

@@ -169,12 +169,12 @@ std::vector<std::pair<TensorId, TensorId>> read_pairs(const JsonIn& in, size_t t
 }
 
 void read_header(const JsonIn& in) {
-  in.only({"format", "version", "name", "torch", "tensors", "ops", "loss", "gradients", "buffers"});
   if (in["format"].text() != "partita.model")
     in["format"].fail(fmt::format("is \"{}\", needs to be \"partita.model\"", in["format"].text()));
   if (in["version"].integer() != kModelVersion)
     in["version"].fail(fmt::format("is {}, this partita reads version {}; capture the model again",
                                    in["version"].integer(), kModelVersion));
+  in.only({"format", "version", "name", "torch", "tensors", "ops", "loss", "gradients", "buffers"});
 }
 
 }  // namespace

@@ -69,8 +69,7 @@ TEST(Cluster, SaysWhatIsWrongWithAName) {
 }
 
 TEST(Cluster, SaysWhatIsWrongWithAFile) {
-  EXPECT_EQ(file_refusal("/device/memory", -1),
-            "c.json: device.memory: is -1, needs to be from 1 to 9223372036854775807");
+  EXPECT_EQ(file_refusal("/device/memory", -1), "c.json: device.memory is -1, needs to be above 0");
   EXPECT_EQ(file_refusal("/device/memory", "80 apples"),
             "c.json: device.memory: \"80 apples\" is not a size; write for example 80GiB, 512MiB or 123456");
   EXPECT_EQ(file_refusal("/device/launch", "fast"), "c.json: device.launch: needs to be a number");

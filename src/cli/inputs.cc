@@ -1,0 +1,65 @@
+#include "cli/inputs.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "cluster/library.h"
+#include "model/retype.h"
+
+namespace partita {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Captured files that lie in the folder of `path`, as one would write them beside it.
+std::vector<std::string> captured_beside(const fs::path& path) {
+  std::vector<std::string> names;
+  std::error_code unreadable;  // a folder that cannot be listed gives no suggestion
+  fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+    if (entry.path().string().ends_with(".model.json"))
+      names.push_back(path.has_parent_path() ? entry.path().string() : entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void refuse_what_is_no_capture(const std::string& file) {
+  if (!fs::exists(file))
+    input_error("model '{}': there is no such file; give a captured *.model.json{}", file,
+                did_you_mean(file, captured_beside(file)));
+  if (fs::path(file).filename() == "config.json")
+    input_error(
+        "{}: a Hugging Face config is not read yet; capture the model first with partita.capture in Python",
+        file);
+}
+
+}  // namespace
+
+void add_model_input(CLI::App& app, ModelInput& input) {
+  app.add_option("MODEL", input.file, "a captured *.model.json")->required();
+  app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
+}
+
+Model load(const ModelInput& input) {
+  refuse_what_is_no_capture(input.file);
+  Model model = parse_model(read_file(input.file), input.file);
+  return input.dtype.empty() ? model : retype(model, parse_dtype(input.dtype, "--dtype"));
+}
+
+void add_cluster_input(CLI::App& app, ClusterInput& input) {
+  app.add_option("--cluster", input.cluster,
+                 "8xA100-80GB, 4x8xH100-80GB (nodes x devices), 4xcpu or a JSON file")
+      ->required();
+  app.add_option("--memory", input.memory, "bytes each device may use: 80GiB, 80GB, 123456");
+}
+
+Cluster load(const ClusterInput& input) {
+  Cluster cluster = read_cluster(input.cluster);
+  if (!input.memory.empty()) cluster.device.memory = parse_bytes(input.memory, "--memory");
+  if (cluster.device.memory < 1) input_error("--memory: 0 bytes hold nothing; write for example 80GiB");
+  return cluster;
+}
+
+}  // namespace partita

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "cli/verb.h"
+#include "cluster/cluster.h"
+#include "model/model.h"
+
+namespace partita {
+
+/// MODEL of the command line, with the flags that change it.
+struct ModelInput {
+  std::string file;
+  std::string dtype;  // empty: as captured
+};
+/// Adds the positional MODEL and --dtype. `input` must live until the verb runs.
+void add_model_input(CLI::App& app, ModelInput& input);
+/// Reads, checks and retypes it. InputError says what to give instead where it is not a captured file.
+Model load(const ModelInput& input);
+
+/// CLUSTER of the command line, with the flag that changes it.
+struct ClusterInput {
+  std::string cluster;
+  std::string memory;  // bytes of each device; empty: as the cluster says
+};
+/// Adds --cluster (required) and --memory. `input` must live until the verb runs.
+void add_cluster_input(CLI::App& app, ClusterInput& input);
+Cluster load(const ClusterInput& input);
+
+}  // namespace partita

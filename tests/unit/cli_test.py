@@ -1,0 +1,61 @@
+"""What every verb of the command promises: help with an example, the shared flags, one JSON object, exit codes."""
+
+import json
+import re
+import subprocess
+import sys
+import unittest
+
+PARTITA = sys.argv.pop(1)
+
+
+def partita(*arguments):
+    return subprocess.run([PARTITA, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def verbs(prefix=()):
+    """Every verb that does something, `lab schedule` and not `lab`, as lists of words."""
+    listing = partita(*prefix, "--help").stdout.partition("Subcommands:\n")[2]
+    names = re.findall(r"^  (\S+)", listing, re.MULTILINE)
+    if not names:
+        return [list(prefix)]
+    return [leaf for name in names for leaf in verbs((*prefix, name))]
+
+
+class EveryVerb(unittest.TestCase):
+    def test_help_has_an_example_and_the_shared_flags(self):
+        self.assertGreaterEqual(len(verbs()), 3)
+        for verb in verbs():
+            with self.subTest(verb=" ".join(verb)):
+                done = partita(*verb, "--help")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                for needed in ("Example", "--json", "--quiet", "--progress", " ".join(["partita", *verb])):
+                    self.assertIn(needed, done.stdout)
+
+    def test_a_mistyped_flag_names_the_nearest(self):
+        for verb in verbs():
+            with self.subTest(verb=" ".join(verb)):
+                done = partita(*verb, "--jsn")
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn("unknown flag --jsn", done.stderr)
+                self.assertIn("did you mean '--json'?", done.stderr)
+
+
+class Answers(unittest.TestCase):
+    def test_json_is_one_object_with_the_promised_keys(self):
+        for verb, key in (("devices", "names"), ("doctor", "checks")):
+            done = partita(verb, "--json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(json.loads(done.stdout)[key])
+
+    def test_quiet_prints_nothing(self):
+        done = partita("devices", "--quiet")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_every_listed_device_is_a_cluster(self):
+        for name in json.loads(partita("devices", "--json").stdout)["names"]:
+            self.assertEqual(partita("devices", "--cluster", f"2x4x{name}").returncode, 0, name)
+
+
+if __name__ == "__main__":
+    unittest.main()
