@@ -5,21 +5,19 @@ loss and backward; the second replays that graph under functionalisation.
 """
 
 import contextlib
-import inspect
 import operator
 from collections.abc import Mapping
 
 import torch
-from torch._subclasses.fake_tensor import (DataDependentOutputException, DynamicOutputShapeException, FakeTensor,
-                                           FakeTensorMode)
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from .errors import InputError
 from .huggingface import traceable
-from .model import Model, argument
-from .names import name_nodes
-from .origins import Recorder, attach
-from .ranges import index_limit
+from .inputs import Inputs
+from .model import Model
+from .origins import ROOT, Origin, Recorder, attach
+from .writer import write
 
 aten = torch.ops.aten
 ALIASES = (aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default)
@@ -38,61 +36,8 @@ def capture(module: torch.nn.Module, batch, loss=None) -> Model:
         graph = _trace(module, inputs, loss, recorder)
         graph = _functionalise(graph, inputs)
     _clean(graph.graph)
-    return _model(graph, inputs, module)
-
-
-class Inputs:
-    """The tensors a step reads, real and fake, in the order of the graph's placeholders."""
-
-    def __init__(self, module, batch):
-        if not isinstance(module, torch.nn.Module):
-            raise InputError("capture", f"module is a {type(module).__name__}", "give a torch.nn.Module")
-        self.params = dict(module.named_parameters())  # a tied weight comes out once
-        self.buffers = dict(module.named_buffers())
-        self.batch_form = batch
-        self.batch = {name: value for name, value in _named(module, batch).items() if isinstance(value, torch.Tensor)}
-        if not self.batch:
-            raise InputError("batch", "it holds no tensor", "give the module's inputs, such as {'input_ids': ids}")
-        self.real = [*self.params.values(), *self.buffers.values(), *self.batch.values()]
-        self._check_devices()
-        modes = (value.fake_mode for value in self.real if isinstance(value, FakeTensor))
-        self.mode = next(modes, None) or FakeTensorMode(allow_non_fake_inputs=True)
-        self.fakes = [self._fake(value) for value in self.real]
-
-    def _fake(self, value):
-        return value if isinstance(value, FakeTensor) else self.mode.from_tensor(value, static_shapes=True)
-
-    def _check_devices(self):
-        for name, value in zip(self.names(), self.real):
-            if value.device.type != "cpu":
-                raise InputError(name, f"it is on device {value.device}",
-                                 "capture on the cpu, or build module and batch under FakeTensorMode")
-
-    def names(self):
-        return [*self.params, *self.buffers, *self.batch]
-
-    def split(self, values):
-        """Flat values -> (parameters, buffers, batch in the form the user gave it)."""
-        values = list(values)
-        params = dict(zip(self.params, values))
-        buffers = dict(zip(self.buffers, values[len(params):]))
-        rest = iter(values[len(params) + len(buffers):])
-        if isinstance(self.batch_form, Mapping):
-            return params, buffers, {name: next(rest) if isinstance(value, torch.Tensor) else value
-                                     for name, value in self.batch_form.items()}
-        return params, buffers, tuple(next(rest) if isinstance(value, torch.Tensor) else value
-                                      for value in self.batch_form)
-
-
-def _named(module, batch) -> dict:
-    if isinstance(batch, Mapping):
-        return dict(batch)
-    if not isinstance(batch, tuple):
-        raise InputError("batch", f"it is a {type(batch).__name__}",
-                         "give a dict of keyword arguments or a tuple of positional arguments")
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    known = [name for name, p in inspect.signature(module.forward).parameters.items() if p.kind in kinds]
-    return {known[i] if i < len(known) else f"input.{i}": value for i, value in enumerate(batch)}
+    name = getattr(getattr(module, "config", None), "model_type", None) or type(module).__name__
+    return write(graph, inputs, name)
 
 
 def _trace(module, inputs, loss, recorder):
@@ -114,7 +59,8 @@ def _trace(module, inputs, loss, recorder):
         return value.detach(), dict(zip(trainable, gradients)), buffers
 
     # native_batch_norm's schema hides that it changes its buffers; _legit says so.
-    graph = make_fx(step, decomposition_table={aten.native_batch_norm.default: _batch_norm})(*inputs.fakes)
+    with torch.enable_grad():
+        graph = make_fx(step, decomposition_table={aten.native_batch_norm.default: _batch_norm})(*inputs.fakes)
     graph.graph.eliminate_dead_code()
     return graph
 
@@ -146,8 +92,12 @@ def _loss_of(output, batch, loss, module):
 class _Replay(torch.fx.Interpreter):
     """Runs the first graph; what each of its nodes becomes keeps that node's origin."""
 
+    def __init__(self, graph):
+        super().__init__(graph)
+        self.origin = Origin(ROOT, "input")
+
     def run_node(self, node):
-        self.origin = node.meta.get("origin", getattr(self, "origin", None))
+        self.origin = node.meta.get("origin", self.origin)
         return super().run_node(node)
 
 
@@ -178,9 +128,16 @@ def _clean(graph):
         if node.op in ("call_function", "get_attr") and not node.users:
             graph.erase_node(node)
     for node in graph.nodes:
-        if getattr(getattr(node.target, "_schema", None), "is_mutable", False):
-            raise InputError(str(node.target), "this op changes its inputs and has no functional form",
-                             "use the form of it that returns a new tensor")
+        if node.op == "call_function" and node.target is not operator.getitem:
+            _check_op(node.target)
+
+
+def _check_op(target):
+    if not isinstance(target, torch._ops.OpOverload):
+        raise InputError(str(target), "this is not a single PyTorch op", "write it with plain tensor operations")
+    if target._schema.is_mutable:
+        raise InputError(str(target), "this op changes its inputs and has no functional form",
+                         "use the form of it that returns a new tensor")
 
 
 @contextlib.contextmanager
@@ -194,97 +151,3 @@ def _explained(recorder):
                          remedy) from error
     except DynamicOutputShapeException as error:
         raise InputError(recorder.path, f"the shape of the result of {error.func} depends on data", remedy) from error
-
-
-def _model(graph, inputs, module) -> Model:
-    writer = _Writer(inputs)
-    for node, name, value in zip(graph.graph.find_nodes(op="placeholder"), inputs.names(), inputs.real):
-        writer.add_input(node, name, value)
-    for node in graph.graph.find_nodes(op="get_attr"):
-        writer.add_constant(node, graph)
-    calls = [n for n in graph.graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
-    names = name_nodes(calls)
-    for node in calls:
-        writer.add_op(node, names[node])
-    loss, gradients, buffers = next(iter(graph.graph.find_nodes(op="output"))).args[0]
-    writer.mark_backward(loss)
-    config = getattr(module, "config", None)
-    return Model(name=getattr(config, "model_type", None) or type(module).__name__, tensors=writer.tensors,
-                 ops=writer.ops, loss=writer.ids[loss],
-                 gradients=writer.pairs(gradients, inputs.params), buffers=writer.pairs(buffers, inputs.buffers),
-                 constants=writer.constants)
-
-
-class _Writer:
-    """Builds the rows of the file; `ids` maps graph nodes to their tensor."""
-
-    def __init__(self, inputs):
-        self.inputs = inputs
-        self.tensors, self.ops, self.ids, self.constants = [], [], {}, {}
-        self.input_ids = {}  # name of a parameter or buffer -> its tensor
-
-    def _add(self, name, value, **more):
-        self.tensors.append({"name": name, "shape": list(value.shape), "stride": list(value.stride()),
-                             "dtype": str(value.dtype).removeprefix("torch."), **more})
-        return len(self.tensors) - 1
-
-    def add_input(self, node, name, value):
-        if len(self.tensors) < len(self.inputs.params):
-            role = {"role": "parameter", "trainable": value.requires_grad}
-        elif len(self.tensors) < len(self.inputs.params) + len(self.inputs.buffers):
-            role = {"role": "buffer"}
-        else:
-            role = {"role": "batch", **_range(node, name, value)}
-            name = f"batch.{name}" if name in self.input_ids else name
-        self.ids[node] = self.input_ids[name] = self._add(name, value, **role)
-
-    def add_constant(self, node, graph):
-        value = operator.attrgetter(node.target)(graph)
-        if isinstance(value, FakeTensor):
-            raise InputError(node.target, "a constant of the module has no value, as it was made under FakeTensorMode",
-                             "register it as a buffer")
-        name = f"constant.{len(self.constants)}"
-        self.constants[name] = value
-        self.ids[node] = self._add(name, value, role="constant")
-
-    def add_op(self, node, name):
-        value = node.meta["val"]
-        values = list(value) if isinstance(value, (list, tuple)) else [value]
-        out = [self._add(f"{name}:{i}", v) if isinstance(v, torch.Tensor) else None for i, v in enumerate(values)]
-        if isinstance(value, (list, tuple)):
-            for user in node.users:
-                self.ids[user] = out[user.args[1]]
-        else:
-            self.ids[node] = out[0]
-        row = {"name": name, "target": str(node.target), "args": argument(node.args, self.ids.__getitem__)}
-        if node.kwargs:
-            row["kwargs"] = {key: argument(v, self.ids.__getitem__) for key, v in node.kwargs.items()}
-        self.ops.append({**row, "out": out, "node": node})
-
-    def mark_backward(self, loss):
-        leading, pending = set(), [loss]
-        while pending:
-            node = pending.pop()
-            if node not in leading:
-                leading.add(node)
-                pending.extend(node.all_input_nodes)
-        for row in self.ops:
-            if row.pop("node") not in leading:
-                row["backward"] = True
-
-    def pairs(self, values, owners):
-        """(owner, its new value) for every owner that has a new value."""
-        pairs = [(self.input_ids[name], self.ids[values[name]]) for name in owners if values.get(name) is not None]
-        return [[old, new] for old, new in pairs if old != new]
-
-
-def _range(node, name, value):
-    if value.dtype.is_floating_point or value.dtype.is_complex:
-        return {}
-    limit = index_limit(node)
-    if limit is not None:
-        return {"range": [0, limit]}
-    if isinstance(value, FakeTensor) or value.numel() == 0:
-        raise InputError(name, "its range of values cannot be seen: it indexes nothing and holds no values",
-                         "give a real tensor with typical values")
-    return {"range": [int(value.min()), int(value.max()) + 1]}

@@ -49,18 +49,21 @@ def _lines(rows) -> str:
     return "[\n  " + ",\n  ".join(json.dumps(row) for row in rows) + "\n ]" if rows else "[]"
 
 
-def argument(value, tensor_of):
-    """One argument of an op as the file writes it; `tensor_of` gives the id of a graph node or None."""
+def argument(value, op, written):
+    """One argument of `op` as the file writes it; `written` has the text of every graph node before it."""
     kind = next((kind for kind, cls in KINDS.items() if isinstance(value, cls)), None)
     if kind is not None:
         return f"{kind}:{str(value).removeprefix('torch.')}"
     if isinstance(value, (list, tuple)):
-        return [argument(item, tensor_of) for item in value]
+        return [argument(item, op, written) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return f"float:{value}"
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return f"%{tensor_of(value)}"
+    if isinstance(value, torch.fx.Node):
+        return written[value]
+    raise InputError(op, f"an argument is a {type(value).__name__}, which a captured step cannot hold",
+                     "give it as a tensor or a plain number")
 
 
 KINDS = {"dtype": torch.dtype, "device": torch.device, "layout": torch.layout, "memory_format": torch.memory_format,

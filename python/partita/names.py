@@ -15,8 +15,7 @@ def name_nodes(nodes) -> dict:
         origin = node.meta["origin"]
         if origin.forward is None:
             names[node] = _numbered(f"{origin.path}/{op_name(node.target)}", repeats)
-            if origin not in forward_names or op_name(node.target) == origin.op:
-                forward_names.setdefault(origin, names[node])
+            forward_names.setdefault(origin, names[node])
     gradients = Counter()
     for node in nodes:
         forward = node.meta["origin"].forward

@@ -35,14 +35,16 @@ MODELS = {
 }
 
 
-def main():
-    for name, (build, layers, batch) in MODELS.items():
-        ids = torch.arange(batch * SEQUENCE).reshape(batch, SEQUENCE) % VOCABULARY
-        model = partita.capture(build(layers), {"input_ids": ids, "labels": ids.clone()})
-        model.name = name
-        model.save(HERE / f"{name}.model.json")
-        print(f"{name}: {len(model.ops)} ops, {len(model.tensors)} tensors")
+def make(name):
+    build, layers, batch = MODELS[name]
+    ids = torch.arange(batch * SEQUENCE).reshape(batch, SEQUENCE) % VOCABULARY
+    model = partita.capture(build(layers), {"input_ids": ids, "labels": ids})
+    model.name = name
+    return model
 
 
 if __name__ == "__main__":
-    main()
+    for name in MODELS:
+        model = make(name)
+        model.save(HERE / f"{name}.model.json")
+        print(f"{name}: {len(model.ops)} ops, {len(model.tensors)} tensors")

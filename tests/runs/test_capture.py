@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
+import make_models
 import partita
 from replay import replay
 
@@ -191,10 +192,38 @@ def test_ranges():
     assert ranges == {"input_ids": [0, 512], "labels": [0, 512], "attention_mask": [1, 2]}
 
 
+def test_one_tensor_given_twice_stays_two_inputs():
+    batch, module = token_batch(), gpt2()
+    twice = partita.capture(module, {"input_ids": batch["input_ids"], "labels": batch["input_ids"]})
+    assert twice.to_json() == partita.capture(module, batch).to_json()
+
+
+def test_capture_works_under_no_grad():
+    batch, module = token_batch(), gpt2()
+    with torch.no_grad():
+        inside = partita.capture(module, batch)
+    assert inside.to_json() == partita.capture(module, batch).to_json()
+
+
+def test_plain_values_in_the_batch_are_baked_in():
+    class Scaled(torch.nn.Linear):
+        def forward(self, x, factor):
+            return super().forward(x) * factor
+
+    model = partita.capture(Scaled(3, 3), {"x": X[0], "factor": 2.5}, total)
+    assert [t["name"] for t in model.tensors if t.get("role") == "batch"] == ["x"]
+    assert ["root/mul", [2.5]] in [[op["name"], op["args"][1:]] for op in model.ops]
+
+
 def test_under_fake_tensors_the_same_bytes():
     with FakeTensorMode():
         module = gpt2()
     assert partita.capture(module, token_batch()).to_json() == partita.capture(gpt2(), token_batch()).to_json()
+
+
+@pytest.mark.parametrize("name", make_models.MODELS)
+def test_stored_models_are_what_capture_writes(name):
+    assert (make_models.HERE / f"{name}.model.json").read_text() == make_models.make(name).to_json()
 
 
 def test_save(tmp_path):
@@ -228,6 +257,8 @@ WRONG = {
                 "loss of GPT2LMHeadModel", "no .loss"),
     "list batch": (lambda: partita.capture(torch.nn.Linear(3, 3), [torch.ones(2, 3)], total), "batch", "it is a list"),
     "empty batch": (lambda: partita.capture(torch.nn.Linear(3, 3), {}, total), "batch", "no tensor"),
+    "list in batch": (lambda: partita.capture(torch.nn.Linear(3, 3), {"input": [1.0]}, total), "batch input",
+                      "it is a list"),
     "not a module": (lambda: partita.capture(torch.sum, X, total), "capture", "module is a"),
     "vector loss": (lambda: partita.capture(torch.nn.Linear(3, 3), X, lambda o, b: o), "loss of Linear", r"\[2, 3\]"),
     "number loss": (lambda: partita.capture(torch.nn.Linear(3, 3), X, lambda o, b: 1.0), "loss of Linear", "a float"),
