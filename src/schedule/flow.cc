@@ -9,16 +9,27 @@ namespace {
 
 constexpr int kNoLine = -1;
 
-int line_of(const std::vector<int>& table, int stage, StepKind kind) { return table[stage * kStepKinds + int(kind)]; }
+// Line of (stream, stage, kind).
+class LineTable {
+ public:
+  explicit LineTable(const Flow& flow) {
+    for (const Flow::Line& line : flow.lines) {
+      stages_ = std::max(stages_, line.stage + 1);
+      streams_ = std::max(streams_, line.stream + 1);
+    }
+    table_.assign(size_t(stages_) * streams_ * kStepKinds, kNoLine);
+    for (size_t i = 0; i < flow.lines.size(); ++i)
+      table_[index(flow.lines[i].stream, flow.lines[i].stage, flow.lines[i].kind)] = int(i);
+  }
+  int at(const Step& step) const { return table_[index(step.stream, step.stage, step.kind)]; }
 
-std::vector<int> line_table(const Flow& flow) {
-  int stages = 0;
-  for (const Flow::Line& line : flow.lines) stages = std::max(stages, line.stage + 1);
-  std::vector<int> table(size_t(stages) * kStepKinds, kNoLine);
-  for (size_t i = 0; i < flow.lines.size(); ++i)
-    table[flow.lines[i].stage * kStepKinds + int(flow.lines[i].kind)] = int(i);
-  return table;
-}
+ private:
+  size_t index(int stream, int stage, StepKind kind) const {
+    return (size_t(stream) * stages_ + stage) * kStepKinds + size_t(kind);
+  }
+  int stages_ = 0, streams_ = 0;
+  std::vector<int> table_;
+};
 
 void connect(Flow& flow) {
   for (size_t i = 0; i < flow.lines.size(); ++i)
@@ -30,13 +41,25 @@ void connect(Flow& flow) {
 
 }  // namespace
 
-Flow make_flow(const Schedule& shape, const Ticks& ticks, bool split, std::vector<int64_t> cap) {
-  CHECK_EQ(shape.streams, 1);
-  CHECK_EQ(int(cap.size()), shape.devices);
-  Flow flow{.devices = shape.devices, .microbatches = shape.microbatches, .cap = std::move(cap)};
-  const int first_trained = shape.first_trained_stage();
+bool fits_flow(const Schedule& schedule) {
+  if (schedule.streams > 1 && schedule.microbatches % schedule.streams) return false;
+  for (const std::vector<int>& holders : schedule.placement)
+    if (holders.size() > 1) return false;
+  const int each = schedule.microbatches / schedule.streams;
+  for (const std::vector<Step>& list : schedule.order)
+    for (const Step& step : list)
+      if (step.microbatch / each != step.stream) return false;
+  return true;
+}
+
+namespace {
+
+// Adds the lines of one stream: forwards up the stages, backwards down again.
+void add_stream(Flow& flow, const Schedule& shape, const Ticks& ticks, bool split, int stream) {
+  const int first_trained = shape.first_trained_stage(), base = int(flow.lines.size());
   auto add = [&](StepKind kind, int stage, int64_t take, int64_t give) {
-    flow.lines.push_back({kind, stage, shape.device_of(stage), ticks.stage[stage][int(kind)], take, give});
+    flow.lines.push_back({kind, stage, stream, shape.device_of(stage, stream), ticks.stage[stage][int(kind)], take,
+                          give});
     return int(flow.lines.size()) - 1;
   };
   auto read = [&](int line, int from) {
@@ -52,11 +75,20 @@ Flow make_flow(const Schedule& shape, const Ticks& ticks, bool split, std::vecto
   for (int stage = shape.stages - 1; stage >= first_trained; --stage) {
     auto [held, kept] = ticks.memory[stage];
     int line = split ? add(StepKind::kInputGrad, stage, 0, held - kept) : add(StepKind::kBackward, stage, 0, held);
-    read(line, stage);
+    read(line, base + stage);
     if (after != kNoLine) read(line, after);
     after = line;
     if (split) read(add(StepKind::kWeightGrad, stage, 0, kept), line);
   }
+}
+
+}  // namespace
+
+Flow make_flow(const Schedule& shape, const Ticks& ticks, bool split, std::vector<int64_t> cap) {
+  CHECK_EQ(int(cap.size()), shape.devices);
+  CHECK_EQ(shape.microbatches % shape.streams, 0);
+  Flow flow{.devices = shape.devices, .microbatches = shape.microbatches / shape.streams, .cap = std::move(cap)};
+  for (int stream = 0; stream < shape.streams; ++stream) add_stream(flow, shape, ticks, split, stream);
   connect(flow);
   return flow;
 }
@@ -80,19 +112,22 @@ Flow reversed(const Flow& flow) {
 Schedule to_schedule(const Flow& flow, const FlowOrder& order, Schedule shape) {
   shape.order.assign(flow.devices, {});
   for (int device = 0; device < flow.devices; ++device)
-    for (const Op& op : order[device])
-      shape.order[device].push_back({flow.lines[op.line].kind, flow.lines[op.line].stage, op.microbatch});
+    for (const Op& op : order[device]) {
+      const Flow::Line& line = flow.lines[op.line];
+      int microbatch = line.stream * flow.microbatches + op.microbatch;
+      shape.order[device].push_back({line.kind, line.stage, microbatch, line.stream});
+    }
   return shape;
 }
 
 FlowOrder to_order(const Flow& flow, const Schedule& schedule) {
-  std::vector<int> table = line_table(flow);
+  LineTable table(flow);
   FlowOrder order(flow.devices);
   for (int device = 0; device < flow.devices; ++device)
     for (const Step& step : schedule.order[device]) {
-      int line = line_of(table, step.stage, step.kind);
+      int line = table.at(step);
       CHECK(line != kNoLine);
-      order[device].push_back({line, step.microbatch});
+      order[device].push_back({line, step.microbatch % flow.microbatches});
     }
   return order;
 }

@@ -19,6 +19,7 @@ struct Flow {
   struct Line {
     StepKind kind;
     int stage;
+    int stream;
     int device;
     int64_t cost;
     int64_t take, give;
@@ -26,15 +27,19 @@ struct Flow {
   };
 
   int devices = 0;
-  int microbatches = 0;
+  int microbatches = 0;  ///< of one stream
   std::vector<Line> lines;                   ///< sorted so that inputs stand before their readers
   std::vector<std::vector<int>> of_device;   ///< lines of each device
   std::vector<int64_t> cap;                  ///< memory of each device; INT64_MAX where there is no limit
 };
 
-/// The lines of a pipeline with one stream: `shape` gives devices, stages, placement and passes (its order is not
-/// read). `split` runs input and weight gradients apart. REQUIRES: shape.streams == 1, one device a stage.
+/// The lines of a pipeline: `shape` gives devices, stages, streams, placement and passes (its order is not
+/// read). `split` runs input and weight gradients apart.
+/// REQUIRES: one device a stage, and streams that divide the micro-batches equally, in order.
 Flow make_flow(const Schedule& shape, const Ticks& ticks, bool split, std::vector<int64_t> cap);
+
+/// Can `make_flow` take this schedule? Interlaced ones and streams of unequal length are outside.
+bool fits_flow(const Schedule& schedule);
 
 /// The same pipeline with time running backwards: what gave now takes, readers feed their inputs. A schedule of
 /// it, read from the end, is a schedule of `flow`.

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "schedule/schedule.h"
+
+namespace partita {
+
+/// PyTorch's schedule form: one row a rank, cells such as `2F0`, `1B3`, `1I3`, `1W3`, and
+/// `(2F4;5B1)OVERLAP_F_B` for an overlapped block. REQUIRES: every stage is on one device.
+std::string to_csv(const Schedule& schedule);
+
+/// Reads that form. Empty cells are idle time and are dropped, as are the communication actions of PyTorch's
+/// lowered files (SEND_F, RECV_B, UNSHARD, ...): transfers follow from the order. Placement follows from the rows;
+/// micro-batches that go different ways become streams. Throws InputError that names `where`, row and cell.
+Schedule parse_csv(std::string_view text, std::string_view where);
+
+}  // namespace partita

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/flow.h"
+#include "schedule/list_schedule.h"
+#include "schedule/search.h"
+
+namespace partita {
+
+/// An order to start from, with the name it is known by.
+struct Seed {
+  std::string name;
+  FlowOrder order;
+};
+
+/// Every named schedule that lives on this placement with these chunks, as orders of `flow`: gradients are split or
+/// fused to suit it. Their memory may exceed the caps.
+std::vector<Seed> named_seeds(const SearchProblem& problem, const Flow& flow);
+
+/// Rankings for a list scheduler that no named schedule has: depth first, breadth first, groups, backward first.
+struct NamedPolicy {
+  std::string name;
+  Policy policy;
+};
+std::vector<NamedPolicy> greedy_policies(const SearchProblem& problem, const Flow& flow);
+
+}  // namespace partita
