@@ -14,7 +14,7 @@ setup:
 	tools/setup
 
 build: setup
-	[ -e $(TREE)/build.ninja ] || cmake --preset full --log-level=WARNING
+	[ -e $(TREE)/build.ninja ] || cmake --preset full --log-level=WARNING >/dev/null
 	cmake --build $(TREE) --parallel $(JOBS) -- --quiet
 	mkdir -p build/bin && ln -sfn ../full/bin/partita build/bin/partita
 
