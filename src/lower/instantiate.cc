@@ -1,0 +1,141 @@
+#include "lower/instantiate.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/row.h"
+
+namespace partita {
+namespace {
+
+size_t hash_of(const Body& body) {
+  size_t hash = std::hash<std::string>()(body.name) ^ body.instrs.size();
+  for (const Instr& instr : body.instrs)
+    for (TypeId type : instr.types) hash = hash * 1099511628211u + static_cast<size_t>(type.value);
+  return hash;
+}
+
+/// Tensor arguments become indices into the instruction's inputs, in order of appearance.
+void number_tensors(Arg& arg, int32_t& next) {
+  if (arg.kind == Arg::kTensor) arg.tensor = TensorId{next++};
+  for (Arg& item : arg.items) number_tensors(item, next);
+}
+
+}  // namespace
+
+TypeId Library::type(const TensorType& type) {
+  auto [at, fresh] = types_.emplace(std::make_tuple(type.shape, type.strides, type.dtype),
+                                    TypeId{static_cast<int32_t>(program_.types.size())});
+  if (fresh) program_.types.push_back(type);
+  return at->second;
+}
+
+BodyId Library::body(const Body& body) {
+  size_t hash = hash_of(body);
+  auto [first, last] = bodies_.equal_range(hash);
+  for (auto at = first; at != last; ++at)
+    if (program_[at->second] == body) return at->second;
+  BodyId id{static_cast<int32_t>(program_.bodies.size())};
+  program_.bodies.push_back(body);
+  bodies_.emplace(hash, id);
+  return id;
+}
+
+Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transformed& split, const StageCode& code,
+                           const Placement& placement, Library& library)
+    : model_(model), atoms_(atoms), split_(split), code_(code), placement_(placement), library_(library),
+      whole_(model.ops.size()) {}
+
+Box Instantiator::box(int value) const {
+  const Value& v = code_.values[value];
+  return box_of(whole_box(atoms_, v.tensor), v.layout, split_.axis_sizes, coordinates_);
+}
+
+TypeId Instantiator::type(int value) {
+  const Tensor& tensor = model_[code_.values[value].tensor];
+  Shape shape = shape_of(box(value));
+  Shape strides = compact_strides(shape, tensor.strides);
+  return library_.type({std::move(shape), std::move(strides), tensor.dtype});
+}
+
+Body Instantiator::body(Segment segment, const std::string& name) {
+  Body body{.name = name, .locals = placement_.locals[static_cast<int>(segment)]};
+  const std::vector<CodeStep>& steps = code_.segments[static_cast<int>(segment)];
+  for (size_t k = 0; k < steps.size(); ++k) {
+    body.instrs.push_back(instr(steps[k]));
+    body.instrs.back().drop = placement_.drops(segment, k, steps[k]);
+  }
+  return body;
+}
+
+Instr Instantiator::instr(const CodeStep& step) {
+  Instr out{.kind = step.kind, .op = step.op};
+  for (int in : step.in) out.in.push_back(placement_.slot(in));
+  for (int value : step.out) {
+    out.out.push_back(value < 0 ? Slot{} : placement_.slot(value));
+    out.types.push_back(value < 0 ? TypeId{} : type(value));
+  }
+  if (step.kind == InstrKind::kCompute) compute(step, out);
+  if (step.kind == InstrKind::kAllReduce || step.kind == InstrKind::kAllGather ||
+      step.kind == InstrKind::kReduceScatter)
+    collective(step, out);
+  if (step.kind == InstrKind::kSlice) slice(step, out);
+  // Replicated -> addends: the first rank of the axis keeps the value, the others hold zero.
+  bool keeps_nothing = step.kind == InstrKind::kMove && !step.axes.empty() && coordinates_[step.axes[0]] != 0;
+  if (keeps_nothing) {
+    out.kind = InstrKind::kZeros;
+    out.in.clear();
+  }
+  return out;
+}
+
+void Instantiator::compute(const CodeStep& step, Instr& out) {
+  const Op& op = model_[step.op];
+  OpView& whole = whole_[step.op.value];
+  if (!whole.op) whole = view_of(model_, op);
+  OpView local{.op = &op, .has_out = whole.has_out, .dtype = whole.dtype};
+  for (int in : step.in) local.in.push_back(shape_of(box(in)));
+  for (int value : step.out) local.out.push_back(value < 0 ? Shape{} : shape_of(box(value)));
+  Op piece = localize(whole, local);
+  int32_t next = 0;
+  for (Arg& arg : piece.args) number_tensors(arg, next);
+  for (auto& [name, arg] : piece.kwargs) number_tensors(arg, next);
+  out.args = std::move(piece.args);
+  out.kwargs = std::move(piece.kwargs);
+  out.view = is_view(op);
+}
+
+Cut Instantiator::cut_at(const Box& box, const CodeStep& step) const {
+  Cut cut{.dim = step.dim, .leaf = step.leaf};
+  const std::vector<Interval>& leaves = box[step.dim];
+  for (size_t l = 0; l < leaves.size(); ++l) {
+    if (static_cast<int>(l) < step.leaf) cut.outer *= leaves[l].length();
+    if (static_cast<int>(l) > step.leaf) cut.inner *= leaves[l].length();
+  }
+  return cut;
+}
+
+void Instantiator::collective(const CodeStep& step, Instr& out) {
+  out.group = group(step.axes);
+  if (step.kind == InstrKind::kAllReduce) return;
+  Box joined = box(step.kind == InstrKind::kAllGather ? step.out[0] : step.in[0]);
+  out.cut = cut_at(joined, step);
+  int64_t parts = split_.axis_sizes[step.axes[0]];
+  for (int64_t i = 0; i < parts; ++i)
+    out.pieces.push_back(piece(joined[step.dim][step.leaf], parts, i).length());
+}
+
+void Instantiator::slice(const CodeStep& step, Instr& out) const {
+  Box from = box(step.in[0]), to = box(step.out[0]);
+  out.cut = cut_at(from, step);
+  out.begin = to[step.dim][step.leaf].begin - from[step.dim][step.leaf].begin;
+  out.length = to[step.dim][step.leaf].length();
+}
+
+int32_t Instantiator::group(const std::vector<int>& axes) {
+  auto found = std::find(groups_.begin(), groups_.end(), axes);
+  if (found == groups_.end()) found = groups_.insert(groups_.end(), axes);
+  return static_cast<int32_t>(found - groups_.begin());
+}
+
+}  // namespace partita

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "lower/code.h"
+#include "lower/placement.h"
+#include "model/row.h"
+
+namespace partita {
+
+/// Collects types and bodies, each once.
+class Library {
+ public:
+  explicit Library(Program& program) : program_(program) {}
+  TypeId type(const TensorType& type);
+  BodyId body(const Body& body);
+
+ private:
+  Program& program_;
+  std::map<std::tuple<Shape, Shape, DType>, TypeId> types_;
+  std::multimap<size_t, BodyId> bodies_;
+};
+
+/// Fills coordinates into the code of one stage: layouts become boxes, boxes become shapes and local attributes.
+class Instantiator {
+ public:
+  Instantiator(const Model& model, const Atoms& atoms, const Transformed& split, const StageCode& code,
+               const Placement& placement, Library& library);
+
+  /// Where a rank stands: one coordinate per mesh axis, then the micro-batch.
+  void stand_at(std::vector<int64_t> coordinates) { coordinates_ = std::move(coordinates); }
+
+  Body body(Segment segment, const std::string& name);
+  Box box(int value) const;
+  TypeId type(int value);
+
+  /// Mesh-axis sets that collectives use, in order of first use; an instruction's `group` is an index into it.
+  const std::vector<std::vector<int>>& groups() const { return groups_; }
+
+ private:
+  Instr instr(const CodeStep& step);
+  void compute(const CodeStep& step, Instr& out);
+  void collective(const CodeStep& step, Instr& out);
+  void slice(const CodeStep& step, Instr& out) const;
+  Cut cut_at(const Box& box, const CodeStep& step) const;
+  int32_t group(const std::vector<int>& axes);
+
+  const Model& model_;
+  const Atoms& atoms_;
+  const Transformed& split_;
+  const StageCode& code_;
+  const Placement& placement_;
+  Library& library_;
+  std::vector<int64_t> coordinates_;
+  std::vector<std::vector<int>> groups_;
+  std::vector<OpView> whole_;  // by op, made on first use
+};
+
+}  // namespace partita

@@ -1,0 +1,83 @@
+#include "lower/lower.h"
+
+#include "base/error.h"
+#include "model/decompose.h"
+
+namespace partita {
+namespace {
+
+std::string to_text(const Model& model, const Partitioned& parts) {
+  std::string text;
+  for (size_t i = 0; i < model.ops.size(); ++i) {
+    const SplitOp& op = parts.split.ops[i];
+    constexpr const char* kLevels[] = {"before", "inside", "after"};
+    text += fmt::format("{} {}", model.ops[i].name, kLevels[static_cast<int>(op.level)]);
+    for (int stage : parts.assigned.stages[i]) text += fmt::format(" stage {}", stage);
+    for (const Layout& need : op.need) text += " " + to_text(need);
+    text += " ->";
+    for (const Layout& made : op.made) text += " " + to_text(made);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string to_text(const Schedule& schedule) {
+  std::string text;
+  for (size_t device = 0; device < schedule.order.size(); ++device) {
+    text += fmt::format("stage {}:", device);
+    for (const Step& step : schedule.order[device]) text += " " + show(step);
+    text += "\n";
+  }
+  return text;
+}
+
+// One device splits nothing, so it runs the captured ops as they are, bit for bit.
+bool splits(const Plan& plan) { return plan.mesh_size() > 1 || plan.microbatches > 1; }
+
+}  // namespace
+
+Partitioned partition(const Model& model, const Atoms& atoms, const Plan& plan) {
+  Partitioned parts{.split = transform(model, atoms, plan)};
+  parts.assigned = assign(model, plan, parts.split);
+  return parts;
+}
+
+Ordered order(const Partitioned& parts, const Plan& plan) {
+  Schedule schedule = make_schedule(plan.schedule, {.devices = static_cast<int>(plan.stages.size()),
+                                                    .microbatches = static_cast<int>(plan.microbatches)});
+  if (schedule.stages != static_cast<int>(plan.stages.size()))
+    input_error("plan: schedule {} needs {} stages on {} devices, the plan has {}", plan.schedule, schedule.stages,
+                schedule.devices, plan.stages.size());
+  return {parts, std::move(schedule)};
+}
+
+Lowered lower(const Model& model, const Plan& plan, PhaseLog& log) {
+  Lowered out{.model = splits(plan) ? decompose(model) : model};
+  out.atoms = find_atoms(out.model);
+  Plan checked = plan;
+  if (!plan.model.empty() && plan.model != fingerprint(model))
+    input_error("plan: it was made for {}, the model is {}; make the plan again", plan.model, fingerprint(model));
+  checked.model.clear();
+  if (auto faults = check(checked, out.model, out.atoms); !faults.empty()) throw InputError("plan: " + faults.front());
+  Partitioned parts = partition(out.model, out.atoms, plan);
+  if (log.keep) log.texts.push_back({"partition", to_text(out.model, parts)});
+  Ordered ordered = order(parts, plan);
+  if (log.keep) log.texts.push_back({"order", to_text(ordered.schedule)});
+  out.program = materialize(out.model, out.atoms, plan, ordered);
+  if (log.keep) log.texts.push_back({"materialize", to_text(out.program, out.model)});
+  return out;
+}
+
+Lowered lower(const Model& model, const Plan& plan) {
+  PhaseLog log;
+  return lower(model, plan, log);
+}
+
+Plan one_device_plan(const Model& model, const OptimizerSpec& optimizer) {
+  Plan plan{.model = fingerprint(model), .stages = {{.ops = {"*"}, .devices = {0}}}, .schedule = "gpipe"};
+  plan.optimizer = optimizer;
+  plan.summary = "one device";
+  return plan;
+}
+
+}  // namespace partita

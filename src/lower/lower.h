@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layout/atoms.h"
+#include "plan/assign.h"
+#include "plan/plan.h"
+#include "plan/transform.h"
+#include "program/program.h"
+#include "schedule/schedule.h"
+
+namespace partita {
+
+/// After the first phase: every op is split and placed; no transfers yet.
+struct Partitioned {
+  Transformed split;
+  Assigned assigned;
+};
+
+/// After the second: every stage has a total order of its steps.
+struct Ordered {
+  Partitioned parts;
+  Schedule schedule;
+};
+
+/// What each phase made, as text, in order: (name, text). `keep` false costs nothing.
+struct PhaseLog {
+  bool keep = false;
+  std::vector<std::pair<std::string, std::string>> texts;
+};
+
+Partitioned partition(const Model& model, const Atoms& atoms, const Plan& plan);
+Ordered order(const Partitioned& parts, const Plan& plan);
+Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered);
+
+/// A Program with the decomposed Model and atoms its op ids and boxes refer to.
+struct Lowered {
+  Model model;
+  Atoms atoms;
+  Program program;
+};
+
+/// REQUIRES (of the input): check(plan) is empty, else InputError with its first sentence.
+Lowered lower(const Model& model, const Plan& plan, PhaseLog& log);
+Lowered lower(const Model& model, const Plan& plan);
+
+/// The plan of one device: nothing split, one stage.
+Plan one_device_plan(const Model& model, const OptimizerSpec& optimizer);
+
+}  // namespace partita

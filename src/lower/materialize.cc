@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "lower/actions.h"
+#include "lower/code.h"
+#include "lower/instantiate.h"
+#include "lower/lower.h"
+
+namespace partita {
+namespace {
+
+/// Coordinates of the device at `index` of a stage, row-major over the mesh.
+std::vector<int64_t> coordinates_of(int64_t index, const std::vector<int64_t>& axis_sizes) {
+  std::vector<int64_t> coordinates(axis_sizes.size());
+  for (size_t axis = axis_sizes.size() - 1; axis-- > 0;) {
+    coordinates[axis] = index % axis_sizes[axis];
+    index /= axis_sizes[axis];
+  }
+  return coordinates;
+}
+
+int64_t index_of(const std::vector<int64_t>& coordinates, const std::vector<int64_t>& axis_sizes) {
+  int64_t index = 0;
+  for (size_t axis = 0; axis + 1 < axis_sizes.size(); ++axis) index = index * axis_sizes[axis] + coordinates[axis];
+  return index;
+}
+
+/// Ranks that differ from these coordinates only on `axes`, in row-major order of those axes.
+std::vector<int32_t> members(std::vector<int64_t> coordinates, const std::vector<int>& axes,
+                             const std::vector<int64_t>& axis_sizes, const std::vector<int32_t>& devices) {
+  std::vector<int32_t> ranks;
+  for (int axis : axes) coordinates[axis] = 0;
+  while (true) {
+    ranks.push_back(devices[index_of(coordinates, axis_sizes)]);
+    size_t k = axes.size();
+    while (k > 0 && ++coordinates[axes[k - 1]] == axis_sizes[axes[k - 1]]) coordinates[axes[--k]] = 0;
+    if (k == 0) return ranks;
+  }
+}
+
+class Materializer {
+ public:
+  Materializer(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered)
+      : model_(model), atoms_(atoms), plan_(plan), ordered_(ordered), split_(ordered.parts.split),
+        code_(write_code(model, atoms, plan, split_, ordered.parts.assigned)), library_(program_) {}
+
+  Program run() {
+    program_.microbatches = static_cast<int32_t>(plan_.microbatches);
+    program_.optimizer = plan_.optimizer;
+    program_.ranks.resize(plan_.ranks());
+    for (size_t stage = 0; stage < plan_.stages.size(); ++stage) materialize_stage(static_cast<int>(stage));
+    return std::move(program_);
+  }
+
+ private:
+  bool loops() const { return plan_.microbatches > 1; }
+
+  void materialize_stage(int stage) {
+    Placement placement = place_values(code_.stages[stage], code_.transfers, stage, loops());
+    Instantiator instantiator(model_, atoms_, split_, code_.stages[stage], placement, library_);
+    const std::vector<int32_t>& devices = plan_.stages[stage].devices;
+    for (size_t d = 0; d < devices.size(); ++d)
+      fill_rank(stage, static_cast<int64_t>(d), placement, instantiator);
+  }
+
+  void fill_rank(int stage, int64_t index, const Placement& placement, Instantiator& instantiator) {
+    const std::vector<int32_t>& devices = plan_.stages[stage].devices;
+    RankProgram& rank = program_.ranks[devices[index]];
+    std::vector<int64_t> coordinates = coordinates_of(index, split_.axis_sizes);
+    std::vector<std::array<BodyId, kSegments>> bodies = make_bodies(stage, coordinates, instantiator);
+    instantiator.stand_at(coordinates);
+    rank.rank_slots = placement.rank_slots;
+    rank.frame_slots = placement.frame_slots;
+    add_loads(stage, coordinates, placement, instantiator, rank);
+    add_results(stage, placement, instantiator, rank);
+    rank.actions = rank_actions({.code = code_,
+                                 .placement = placement,
+                                 .schedule = ordered_.schedule,
+                                 .plan = plan_,
+                                 .stage = stage,
+                                 .index = index,
+                                 .bodies = bodies,
+                                 .type = [&](int value) { return instantiator.type(value); }});
+    for (const std::vector<int>& axes : instantiator.groups())
+      rank.groups.push_back(members(coordinates, axes, split_.axis_sizes, devices));
+  }
+
+  // One body per segment and micro-batch; the library keeps equal ones once.
+  std::vector<std::array<BodyId, kSegments>> make_bodies(int stage, std::vector<int64_t> coordinates,
+                                                         Instantiator& instantiator) {
+    constexpr const char* kNames[] = {"prologue", "forward", "backward", "epilogue"};
+    std::vector<std::array<BodyId, kSegments>> bodies(plan_.microbatches);
+    for (int64_t m = 0; m < plan_.microbatches; ++m) {
+      coordinates.back() = m;
+      instantiator.stand_at(coordinates);
+      for (int s = 0; s < kSegments; ++s) {
+        Segment segment = static_cast<Segment>(s);
+        bool once = segment == Segment::kPrologue || segment == Segment::kEpilogue;
+        if ((once && m > 0) || code_.stages[stage].segments[s].empty()) continue;
+        bodies[m][s] = library_.body(instantiator.body(segment, fmt::format("stage{}.{}", stage, kNames[s])));
+      }
+    }
+    return bodies;
+  }
+
+  void add_loads(int stage, std::vector<int64_t> coordinates, const Placement& placement, Instantiator& instantiator,
+                 RankProgram& rank) {
+    const std::vector<Value>& values = code_.stages[stage].values;
+    for (size_t v = 0; v < values.size(); ++v) {
+      if (!values[v].loaded) continue;
+      int id = static_cast<int>(v);
+      int64_t count = placement.slot(id).space == Space::kFrame ? plan_.microbatches : 1;
+      for (int64_t m = 0; m < count; ++m) {
+        coordinates.back() = m;
+        instantiator.stand_at(coordinates);
+        rank.loads.push_back({.slot = placement.slot(id),
+                              .microbatch = static_cast<int32_t>(m),
+                              .tensor = values[v].tensor,
+                              .box = instantiator.box(id),
+                              .type = instantiator.type(id),
+                              .state = values[v].state});
+      }
+    }
+    coordinates.back() = 0;
+    instantiator.stand_at(coordinates);
+  }
+
+  void add_results(int stage, const Placement& placement, const Instantiator& instantiator, RankProgram& rank) const {
+    const StageCode& code = code_.stages[stage];
+    auto add = [&](Result::Kind kind, int value, TensorId tensor) {
+      rank.results.push_back({kind, placement.slot(value), tensor, instantiator.box(value)});
+    };
+    if (code.loss >= 0) add(Result::kLoss, code.loss, model_.loss);
+    for (auto [value, parameter] : code.gradients) add(Result::kGradient, value, code.values[value].tensor);
+    if (plan_.optimizer.name != "none")
+      for (int value : code.parameters) add(Result::kParameter, value, code.values[value].tensor);
+    for (auto [value, buffer] : code.buffers) add(Result::kBuffer, value, buffer);
+  }
+
+  const Model& model_;
+  const Atoms& atoms_;
+  const Plan& plan_;
+  const Ordered& ordered_;
+  const Transformed& split_;
+  Code code_;
+  Program program_;
+  Library library_;
+};
+
+}  // namespace
+
+Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered) {
+  return Materializer(model, atoms, plan, ordered).run();
+}
+
+}  // namespace partita

@@ -1,0 +1,78 @@
+#include "lower/reshard.h"
+
+#include "base/error.h"
+
+namespace partita {
+namespace {
+
+/// Is this leaf cut by an axis after `axis`? Such a cut lies inside ours, so ours can be undone only after it.
+bool cut_inside(const Layout& layout, size_t axis, const AxisLayout& where) {
+  for (size_t later = axis + 1; later < layout.size(); ++later)
+    if (layout[later] == where) return true;
+  return false;
+}
+
+class Converter {
+ public:
+  Converter(const Layout& from, const Layout& to) : now_(from), to_(to) {}
+
+  std::vector<Conversion> run() {
+    scatter_sums();
+    reduce_sums();
+    for (size_t axis = now_.size(); axis-- > 0;)
+      if (now_[axis].kind == AxisLayout::kShard && now_[axis] != to_[axis]) gather(axis);
+    for (size_t axis = 0; axis < now_.size(); ++axis)
+      if (to_[axis].kind == AxisLayout::kShard && now_[axis] != to_[axis]) slice(axis);
+    for (size_t axis = 0; axis < now_.size(); ++axis)
+      if (to_[axis].kind == AxisLayout::kPartial && now_[axis] != to_[axis])
+        step(InstrKind::kMove, axis, AxisLayout::partial(), {});
+    CHECK(now_ == to_);
+    return std::move(steps_);
+  }
+
+ private:
+  void step(InstrKind kind, size_t axis, AxisLayout result, AxisLayout where) {
+    now_[axis] = result;
+    steps_.push_back({kind, {static_cast<int>(axis)}, where.dim, where.leaf, now_});
+  }
+
+  void scatter_sums() {
+    for (size_t axis = 0; axis < now_.size(); ++axis)
+      if (now_[axis].kind == AxisLayout::kPartial && to_[axis].kind == AxisLayout::kShard &&
+          !cut_inside(now_, axis, to_[axis]))
+        step(InstrKind::kReduceScatter, axis, to_[axis], to_[axis]);
+  }
+
+  // One all-reduce over all axes that need it: a group of n*m is cheaper than two rounds.
+  void reduce_sums() {
+    Conversion reduce{.kind = InstrKind::kAllReduce};
+    for (size_t axis = 0; axis < now_.size(); ++axis) {
+      if (now_[axis].kind != AxisLayout::kPartial || to_[axis].kind == AxisLayout::kPartial) continue;
+      now_[axis] = AxisLayout{};
+      reduce.axes.push_back(static_cast<int>(axis));
+    }
+    reduce.result = now_;
+    if (!reduce.axes.empty()) steps_.push_back(reduce);
+  }
+
+  void gather(size_t axis) {
+    AxisLayout where = now_[axis];
+    CHECK(!cut_inside(now_, axis, where));
+    step(InstrKind::kAllGather, axis, AxisLayout{}, where);
+  }
+
+  void slice(size_t axis) {
+    CHECK(!cut_inside(now_, axis, to_[axis]));
+    step(InstrKind::kSlice, axis, to_[axis], to_[axis]);
+  }
+
+  Layout now_;
+  const Layout& to_;
+  std::vector<Conversion> steps_;
+};
+
+}  // namespace
+
+std::vector<Conversion> plan_conversion(const Layout& from, const Layout& to) { return Converter(from, to).run(); }
+
+}  // namespace partita

@@ -1,0 +1,67 @@
+#include "plan/assign.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/names.h"
+
+namespace partita {
+namespace {
+
+int stage_by_name(const Plan& plan, const std::string& name) {
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (const std::string& pattern : plan.stages[s].ops)
+      if (matches(pattern, name)) return static_cast<int>(s);
+  return -1;
+}
+
+std::string forward_name(const std::string& name) {
+  size_t at = name.find(".grad.");
+  return at == name.npos ? "" : name.substr(0, at);
+}
+
+/// One stage per op by name or by dataflow.
+std::vector<int> home_stages(const Model& model, const Plan& plan) {
+  std::vector<int> home, of_tensor(model.tensors.size(), -1);
+  std::map<std::string, int> by_name;
+  for (const Op& op : model.ops) {
+    int stage = stage_by_name(plan, op.name);
+    if (stage < 0) {
+      auto forward = by_name.find(forward_name(op.name));
+      if (forward != by_name.end()) stage = forward->second;
+    }
+    if (stage < 0)
+      for (TensorId id : inputs_of(op)) stage = std::max(stage, of_tensor[id.value]);
+    stage = std::max(stage, 0);
+    by_name[op.name] = stage;
+    for (TensorId id : op.outputs)
+      if (id) of_tensor[id.value] = stage;
+    home.push_back(stage);
+  }
+  return home;
+}
+
+}  // namespace
+
+Assigned assign(const Model& model, const Plan& plan, const Transformed& transformed) {
+  std::vector<int> home = home_stages(model, plan);
+  std::vector<std::set<int>> wanted(model.tensors.size());
+  Assigned out{.stages = std::vector<std::vector<int>>(model.ops.size())};
+  for (size_t i = model.ops.size(); i-- > 0;) {
+    const Op& op = model.ops[i];
+    std::set<int> stages;
+    for (TensorId id : op.outputs)
+      if (id) stages.insert(wanted[id.value].begin(), wanted[id.value].end());
+    bool inside = transformed.ops[i].level == Level::kInside;
+    if (inside && (!transformed.light[i] || stages.empty())) stages = {home[i]};
+    if (inside) out.stages[i].assign(stages.begin(), stages.end());
+    for (TensorId id : op.outputs)
+      if (id == model.loss) out.loss_stage = home[i];
+    for (TensorId id : inputs_of(op)) wanted[id.value].insert(stages.begin(), stages.end());
+  }
+  return out;
+}
+
+}  // namespace partita

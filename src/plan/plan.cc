@@ -1,0 +1,121 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "schedule/schedule.h"
+
+namespace partita {
+
+int64_t Plan::mesh_size() const {
+  int64_t size = 1;
+  for (const MeshAxis& axis : mesh) size *= axis.size;
+  return size;
+}
+
+int64_t Plan::ranks() const {
+  std::set<int32_t> devices;
+  for (const Stage& stage : stages) devices.insert(stage.devices.begin(), stage.devices.end());
+  return static_cast<int64_t>(devices.size());
+}
+
+namespace {
+
+using Faults = std::vector<std::string>;
+
+std::vector<std::string> axis_names(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : plan.mesh) names.push_back(axis.name);
+  return names;
+}
+
+void check_axis(const Plan& plan, const std::string& axis, const std::string& where, Faults& faults) {
+  std::vector<std::string> known = axis_names(plan);
+  if (std::find(known.begin(), known.end(), axis) == known.end())
+    faults.push_back(fmt::format("{}: the mesh has no axis \"{}\"{}", where, axis, did_you_mean(axis, known)));
+}
+
+void check_pattern(const std::string& pattern, const std::vector<std::string>& names, const std::string& where,
+                   Faults& faults) {
+  if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); })) return;
+  faults.push_back(fmt::format("{}: no op of this model is called \"{}\"{}", where, pattern, did_you_mean(pattern, names)));
+}
+
+void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults& faults) {
+  std::set<int32_t> used;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    std::string where = fmt::format("stages[{}]", s);
+    for (const std::string& pattern : stage.ops) check_pattern(pattern, ops, where, faults);
+    if (static_cast<int64_t>(stage.devices.size()) != plan.mesh_size())
+      faults.push_back(fmt::format("{}: {} devices, but the mesh has {}", where, stage.devices.size(), plan.mesh_size()));
+    for (int32_t device : stage.devices)
+      if (!used.insert(device).second)
+        faults.push_back(fmt::format("{}: device {} is used twice; give every stage devices of its own", where, device));
+  }
+  if (plan.stages.empty()) faults.push_back("stages: needs at least one");
+  int32_t next = 0;
+  for (int32_t device : used)
+    if (device != next++) {
+      faults.push_back(fmt::format("stages: devices must be numbered 0 to {} without gaps", used.size() - 1));
+      break;
+    }
+}
+
+// A leaf cut by several axes ends in pieces of floor(...floor(size / a) / b): none may be empty.
+void check_lengths(const Plan& plan, const Model& model, const Atoms& atoms, Faults& faults) {
+  std::map<AtomId, std::pair<int64_t, std::string>> parts;
+  auto cut = [&](const std::string& name, const std::string& axis, int64_t size) {
+    AtomId atom = find_atom(model, atoms, name, "split");
+    auto& [count, axes] = parts.try_emplace(atom, 1, "").first->second;
+    count *= size;
+    axes += (axes.empty() ? "" : " x ") + fmt::format("{}={}", axis, size);
+  };
+  for (const MeshAxis& axis : plan.mesh) {
+    std::set<std::string> seen;
+    for (const SplitRule& rule : plan.split)
+      if (rule.axis == axis.name)
+        for (const std::string& name : rule.atoms)
+          if (seen.insert(name).second) cut(name, axis.name, axis.size);
+  }
+  if (plan.microbatches > 1) cut(plan.microbatch_atom, "micro-batches", plan.microbatches);
+  for (const auto& [atom, use] : parts)
+    if (atoms.sizes[atom.value] < use.first)
+      faults.push_back(fmt::format("split: {} has length {}, which cannot feed {} pieces ({}); use fewer ranks or "
+                                   "micro-batches, or a larger batch",
+                                   atoms.names[atom.value], atoms.sizes[atom.value], use.first, use.second));
+}
+
+}  // namespace
+
+std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms& atoms) {
+  Faults faults;
+  if (!plan.model.empty() && plan.model != fingerprint(model))
+    faults.push_back(fmt::format("model: this plan was made for {}, the model is {}; make the plan again", plan.model,
+                                 fingerprint(model)));
+  std::vector<std::string> ops;
+  for (const Op& op : model.ops) ops.push_back(op.name);
+  check_stages(plan, ops, faults);
+  for (size_t i = 0; i < plan.split.size(); ++i) {
+    check_axis(plan, plan.split[i].axis, fmt::format("split[{}]", i), faults);
+    check_pattern(plan.split[i].ops, ops, fmt::format("split[{}]", i), faults);
+  }
+  std::vector<std::string> params;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kParameter) params.push_back(tensor.name);
+  for (size_t i = 0; i < plan.store.size(); ++i) {
+    check_axis(plan, plan.store[i].axis, fmt::format("store[{}]", i), faults);
+    check_pattern(plan.store[i].params, params, fmt::format("store[{}]", i), faults);
+  }
+  std::vector<std::string> schedules = schedule_names();
+  if (std::find(schedules.begin(), schedules.end(), plan.schedule) == schedules.end())
+    faults.push_back(fmt::format("schedule: unknown \"{}\"{}", plan.schedule, did_you_mean(plan.schedule, schedules)));
+  if (plan.microbatches < 1) faults.push_back("microbatches: needs to be at least 1");
+  if (faults.empty()) check_lengths(plan, model, atoms, faults);
+  return faults;
+}
+
+}  // namespace partita

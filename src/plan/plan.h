@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layout/atoms.h"
+#include "model/model.h"
+#include "model/optimizer.h"
+
+namespace partita {
+
+/// One space axis of the mesh that every stage's devices form, outermost first.
+struct MeshAxis {
+  std::string name;  // "dp", "tp"
+  int64_t size = 1;
+  bool operator==(const MeshAxis&) const = default;
+};
+
+/// Ops whose name matches `ops` split one of these atoms over `axis`, the first that they have free.
+struct SplitRule {
+  std::string ops = "*";
+  std::string axis;
+  std::vector<std::string> atoms;
+  bool operator==(const SplitRule&) const = default;
+};
+
+/// Ops matching a pattern run on these devices, in mesh order.
+struct Stage {
+  std::vector<std::string> ops;
+  std::vector<int32_t> devices;
+  bool operator==(const Stage&) const = default;
+};
+
+/// Parameters matching `params` are stored cut over `axis` (gradient and optimizer state with them), gathered where they
+/// are used and dropped after it. `reduce`: "each" micro-batch, or "once" after the last.
+struct StoreRule {
+  std::string params = "*";
+  std::string axis;
+  std::string reduce = "each";
+  bool operator==(const StoreRule&) const = default;
+};
+
+/// Transform, assign and order as data. JSON: docs/formats/plan.md.
+struct Plan {
+  std::string model;    // fingerprint
+  std::string cluster;  // "4xcpu"
+  Bytes memory = 0;     // limit per device; 0: what the device has
+  int64_t batch = 0;    // global
+  std::string dtype;
+  std::vector<MeshAxis> mesh;
+  int64_t microbatches = 1;
+  std::string microbatch_atom;  // the atom that time splits; "" with one micro-batch
+  std::vector<Stage> stages;    // at least one
+  std::vector<SplitRule> split;
+  std::vector<StoreRule> store;
+  std::string schedule = "1f1b";
+  OptimizerSpec optimizer;
+  std::string summary;  // "dp2 x tp2, 4 micro-batches"
+  bool operator==(const Plan&) const = default;
+
+  int64_t mesh_size() const;
+  int64_t ranks() const;
+};
+
+/// Everything wrong with a plan for this model, one sentence each; empty when it can be lowered: it belongs to the model
+/// (fingerprint), names exist, devices are used once, every atom is long enough for the pieces it is cut into.
+std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms& atoms);
+
+std::string to_json(const Plan& plan);
+Plan parse_plan(std::string_view text, std::string_view where);
+
+}  // namespace partita

@@ -1,0 +1,315 @@
+#include "plan/transform.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "model/row.h"
+
+namespace partita {
+namespace {
+
+/// What an op does along one axis: nothing, splits a loop, or lets Partial inputs of a linear set pass.
+struct Choice {
+  int loop = -1;
+  const std::vector<int>* pass = nullptr;
+};
+
+/// An op inside the loop asked for a value that is complete only after it.
+struct Violation {
+  size_t op;
+  TensorId tensor;
+};
+
+class Transformer {
+ public:
+  Transformer(const Model& model, const Atoms& atoms, const Plan& plan, const std::set<size_t>& hoisted)
+      : model_(model), atoms_(atoms), plan_(plan), hoisted_(hoisted) {
+    for (const MeshAxis& axis : plan.mesh) out_.axis_sizes.push_back(axis.size);
+    out_.axis_sizes.push_back(plan.microbatches);
+    for (size_t axis = 0; axis < plan.mesh.size(); ++axis)
+      for (const SplitRule& rule : plan.split)
+        if (rule.axis == plan.mesh[axis].name) seeds_[axis].push_back({rule.ops, atoms_of(rule.atoms)});
+    if (plan.microbatches > 1)
+      seeds_[plan.mesh.size()].push_back({"*", atoms_of({plan.microbatch_atom})});
+    level_.assign(model.tensors.size(), Level::kBefore);
+    find_ancestry();
+    store_tensors();
+  }
+
+  std::optional<Violation> run() {
+    for (size_t i = 0; i < model_.ops.size(); ++i)
+      if (auto violation = place(i)) return violation;
+    return std::nullopt;
+  }
+
+  Transformed result() { return std::move(out_); }
+  const std::vector<bool>& light() const { return out_.light; }
+
+ private:
+  struct Seeds {
+    std::string ops;
+    std::set<AtomId> atoms;
+  };
+
+  std::set<AtomId> atoms_of(const std::vector<std::string>& names) const {
+    std::set<AtomId> atoms;
+    for (const std::string& name : names) atoms.insert(find_atom(model_, atoms_, name, "split"));
+    return atoms;
+  }
+
+  size_t time() const { return plan_.mesh.size(); }
+  Layout replicated() const { return Layout(out_.axis_sizes.size()); }
+
+  void find_ancestry() {
+    std::vector<bool> trained(model_.tensors.size()), fed(model_.tensors.size());
+    for (size_t t = 0; t < model_.tensors.size(); ++t) {
+      trained[t] = model_.tensors[t].trainable;
+      fed[t] = model_.tensors[t].role == Role::kBatchInput;
+    }
+    for (const Op& op : model_.ops) {
+      bool light = true, fixed = true;
+      for (TensorId id : inputs_of(op)) {
+        light &= !trained[id.value];
+        fixed &= !fed[id.value];
+      }
+      for (TensorId id : op.outputs)
+        if (id) trained[id.value] = !light, fed[id.value] = !fixed;
+      out_.light.push_back(light);
+      fixed_.push_back(fixed);
+    }
+  }
+
+  // A parameter lies at rest the way its ops will split it; storage rules cut what is still whole.
+  void store_tensors() {
+    layout_.assign(model_.tensors.size(), replicated());
+    for (size_t t = 0; t < model_.tensors.size(); ++t) {
+      const Tensor& tensor = model_.tensors[t];
+      if (tensor.role == Role::kValue) continue;
+      for (size_t axis = 0; axis < out_.axis_sizes.size(); ++axis) shard_by_seed(t, axis);
+      if (tensor.role == Role::kParameter) apply_store_rules(t);
+    }
+    out_.stored = layout_;
+  }
+
+  void shard_by_seed(size_t t, size_t axis) {
+    for (const Seeds& seeds : seeds_[axis])
+      for (size_t d = 0; d < atoms_.dims[t].size(); ++d)
+        for (size_t l = 0; l < atoms_.dims[t][d].size(); ++l)
+          if (seeds.ops == "*" && seeds.atoms.contains(atoms_.dims[t][d][l])) {
+            layout_[t][axis] = AxisLayout::shard(static_cast<int>(d), static_cast<int>(l));
+            return;
+          }
+  }
+
+  void apply_store_rules(size_t t) {
+    for (const StoreRule& rule : plan_.store) {
+      if (!matches(rule.params, model_.tensors[t].name)) continue;
+      size_t axis = 0;
+      while (plan_.mesh[axis].name != rule.axis) ++axis;
+      if (layout_[t][axis].kind == AxisLayout::kReplicated) layout_[t][axis] = longest_free_leaf(t, axis);
+    }
+  }
+
+  // The longest leaf that no axis cuts yet: pieces stay as equal as they can be. Too short for the axis: stays whole.
+  AxisLayout longest_free_leaf(size_t t, size_t axis) const {
+    AxisLayout best;
+    int64_t longest = out_.axis_sizes[axis] - 1;
+    for (size_t d = 0; d < atoms_.dims[t].size(); ++d)
+      for (size_t l = 0; l < atoms_.dims[t][d].size(); ++l) {
+        AxisLayout here = AxisLayout::shard(static_cast<int>(d), static_cast<int>(l));
+        bool taken = std::find(layout_[t].begin(), layout_[t].end(), here) != layout_[t].end();
+        int64_t size = atoms_.sizes[atoms_.dims[t][d][l].value];
+        if (!taken && size > longest) {
+          longest = size;
+          best = here;
+        }
+      }
+    return best;
+  }
+
+  std::optional<Violation> place(size_t i) {
+    const Op& op = model_.ops[i];
+    std::vector<TensorId> ins = inputs_of(op);
+    SplitOp split{.need = std::vector<Layout>(ins.size(), replicated()),
+                  .made = std::vector<Layout>(op.outputs.size(), replicated())};
+    bool inside = false;
+    for (size_t axis = 0; axis < out_.axis_sizes.size(); ++axis) {
+      Choice choice = choose(i, ins, axis);
+      if (axis == time()) inside = choice.loop >= 0 || choice.pass;
+      apply(i, choice, axis, split);
+    }
+    split.level = level_of(i, ins, inside);
+    if (auto violation = check_time(i, ins, split)) return violation;
+    settle(ins, split);
+    for (size_t o = 0; o < op.outputs.size(); ++o) {
+      if (!op.outputs[o]) continue;
+      layout_[op.outputs[o].value] = split.made[o];
+      level_[op.outputs[o].value] = split.level;
+    }
+    out_.ops.push_back(std::move(split));
+    return std::nullopt;
+  }
+
+  Level level_of(size_t i, const std::vector<TensorId>& ins, bool inside) const {
+    if (plan_.microbatches == 1) return fixed_[i] ? Level::kBefore : Level::kInside;
+    if (inside) return Level::kInside;
+    for (TensorId id : ins)
+      if (level_[id.value] != Level::kBefore) return Level::kAfter;
+    return Level::kBefore;
+  }
+
+  // Inside the loop everything must be known inside it; after it, pieces cut over time are gone.
+  std::optional<Violation> check_time(size_t i, const std::vector<TensorId>& ins, const SplitOp& split) const {
+    if (plan_.microbatches == 1) return std::nullopt;
+    for (size_t k = 0; k < ins.size(); ++k) {
+      if (model_[ins[k]].role == Role::kBatchInput) continue;  // loaded in whatever pieces are asked for
+      AxisLayout::Kind have = layout_[ins[k].value][time()].kind, want = split.need[k][time()].kind;
+      bool late = split.level == Level::kInside &&
+                  (level_[ins[k].value] == Level::kAfter ||
+                   (have == AxisLayout::kPartial && want != AxisLayout::kPartial));
+      bool gone = split.level != Level::kInside && have == AxisLayout::kShard;
+      if (late || gone) return Violation{i, ins[k]};
+    }
+    return std::nullopt;
+  }
+
+  // Once a Partial had to be completed, everyone after reads the completed value.
+  void settle(const std::vector<TensorId>& ins, const SplitOp& split) {
+    for (size_t k = 0; k < ins.size(); ++k) {
+      Layout& have = layout_[ins[k].value];
+      for (size_t axis = 0; axis < time(); ++axis)
+        if (have[axis].kind == AxisLayout::kPartial && split.need[k][axis].kind != AxisLayout::kPartial)
+          have[axis] = split.need[k][axis];
+    }
+  }
+
+  Choice choose(size_t i, const std::vector<TensorId>& ins, size_t axis) {
+    if (out_.axis_sizes[axis] == 1) return {};
+    if (axis == time() && hoisted_.contains(i)) return {};
+    for (const Seeds& seeds : seeds_[axis]) {
+      if (!matches(seeds.ops, model_.ops[i].name)) continue;
+      int loop = best_loop(i, ins, axis, seeds.atoms);
+      if (loop >= 0) return {.loop = loop};
+    }
+    return {.pass = passing_set(i, ins, axis)};
+  }
+
+  // Of the free loops over these atoms the one that moves the fewest elements.
+  int best_loop(size_t i, const std::vector<TensorId>& ins, size_t axis, const std::set<AtomId>& atoms) const {
+    int best = -1;
+    int64_t least = 0;
+    const std::vector<Loop>& loops = atoms_.ops[i].loops;
+    for (size_t l = 0; l < loops.size(); ++l) {
+      if (loops[l].frozen || !atoms.contains(loops[l].atom) || loops[l].size < out_.axis_sizes[axis]) continue;
+      if (axis == time() && loops[l].ins.empty()) continue;  // a constant is the same for every micro-batch
+      int64_t moved = moved_elements(loops[l], ins, axis);
+      if (best < 0 || moved < least) {
+        best = static_cast<int>(l);
+        least = moved;
+      }
+    }
+    return best;
+  }
+
+  int64_t moved_elements(const Loop& loop, const std::vector<TensorId>& ins, size_t axis) const {
+    int64_t moved = 0;
+    for (size_t k = 0; k < ins.size(); ++k) {
+      AxisLayout want;
+      for (const Pos& pos : loop.ins)
+        if (pos.operand == static_cast<int>(k)) want = AxisLayout::shard(pos.dim, pos.leaf);
+      const AxisLayout& have = layout_[ins[k].value][axis];
+      int64_t elements = numel(model_[ins[k]].shape);
+      if (have == want) moved -= want.kind == AxisLayout::kShard ? elements : 0;
+      else if (have.kind != AxisLayout::kReplicated) moved += elements;
+    }
+    bool partial = std::any_of(loop.roles.begin(), loop.roles.end(), [](LoopRole r) { return r == LoopRole::kPartial; });
+    return moved + (partial ? 1 : 0);
+  }
+
+  // A Partial passes through views, and where it meets others: several addends added first cost one sum, not several.
+  // Elsewhere it is completed at once, since one value often feeds several ops. Over time only views pass: anything else
+  // accumulates at once.
+  const std::vector<int>* passing_set(size_t i, const std::vector<TensorId>& ins, size_t axis) const {
+    bool view = is_view(model_.ops[i]);
+    if (axis == time() && !view) return nullptr;
+    for (const std::vector<int>& set : atoms_.ops[i].linear) {
+      bool all = view || set.size() > 1;
+      for (size_t k = 0; k < ins.size(); ++k) {
+        bool member = std::find(set.begin(), set.end(), static_cast<int>(k)) != set.end();
+        all &= member == (layout_[ins[k].value][axis].kind == AxisLayout::kPartial);
+      }
+      if (all) return &set;
+    }
+    return nullptr;
+  }
+
+  void apply(size_t i, const Choice& choice, size_t axis, SplitOp& split) const {
+    if (choice.pass) {
+      for (int k : *choice.pass) split.need[k][axis] = AxisLayout::partial();
+      for (Layout& made : split.made) made[axis] = AxisLayout::partial();
+    }
+    if (choice.loop < 0) return;
+    const Loop& loop = atoms_.ops[i].loops[choice.loop];
+    for (const Pos& pos : loop.ins) split.need[pos.operand][axis] = AxisLayout::shard(pos.dim, pos.leaf);
+    for (const Pos& pos : loop.outs) split.made[pos.operand][axis] = AxisLayout::shard(pos.dim, pos.leaf);
+    bool partial = false;
+    for (size_t o = 0; o < loop.roles.size(); ++o) {
+      if (loop.roles[o] != LoopRole::kPartial) continue;
+      split.made[o][axis] = AxisLayout::partial();
+      partial = true;
+    }
+    if (!partial) return;
+    for (int k : atoms_.ops[i].addends)
+      if (split.need[k][axis].kind == AxisLayout::kReplicated) split.need[k][axis] = AxisLayout::partial();
+  }
+
+  const Model& model_;
+  const Atoms& atoms_;
+  const Plan& plan_;
+  const std::set<size_t>& hoisted_;
+  Transformed out_;
+  std::map<size_t, std::vector<Seeds>> seeds_;
+  std::vector<Layout> layout_;  // of every tensor, as later ops will find it
+  std::vector<Level> level_;
+  std::vector<bool> fixed_;     // per op: no batch input leads to it
+};
+
+/// All ops that lead to the tensor.
+std::set<size_t> ancestors(const Model& model, TensorId tensor) {
+  std::set<TensorId> wanted{tensor};
+  std::set<size_t> ops;
+  for (size_t i = model.ops.size(); i-- > 0;) {
+    const Op& op = model.ops[i];
+    if (std::none_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) { return id && wanted.contains(id); }))
+      continue;
+    ops.insert(i);
+    for (TensorId id : inputs_of(op)) wanted.insert(id);
+  }
+  return ops;
+}
+
+}  // namespace
+
+Transformed transform(const Model& model, const Atoms& atoms, const Plan& plan) {
+  std::set<size_t> hoisted;
+  while (true) {
+    Transformer transformer(model, atoms, plan, hoisted);
+    std::optional<Violation> violation = transformer.run();
+    if (!violation) return transformer.result();
+    // What only the batch decides (the number of labels, say) can be computed before the loop.
+    std::set<size_t> ops = ancestors(model, violation->tensor);
+    bool movable = std::all_of(ops.begin(), ops.end(), [&](size_t i) { return transformer.light()[i]; });
+    size_t before = hoisted.size();
+    hoisted.insert(ops.begin(), ops.end());
+    if (!movable || hoisted.size() == before)
+      input_error("plan: {} needs all of {} before the last micro-batch has run, so this model cannot be cut into "
+                  "micro-batches; try --microbatches 1",
+                  model.ops[violation->op].name, model[violation->tensor].name);
+  }
+}
+
+}  // namespace partita
