@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/verb.h"
+#include "schedule/evaluate.h"
+#include "schedule/pricing.h"
+#include "schedule/search.h"
+
+namespace partita {
+
+/// The flags of `lab schedule` as given.
+struct ScheduleFlags {
+  std::string name, csv, forward, backward, input_grad, weight_grad, comm = "0", embedding = "0", head = "0";
+  std::string unit = "device-stage", memory_cap, cap_unit = "chunks", held_after = "1", stage_costs, links;
+  std::string queue = "per-peer", placement, objective = "makespan";
+  int devices = 0, microbatches = 0, waves = 0, chunks = 0, group = 0, effort = 3;
+  bool show = false, compare = false;
+};
+
+/// Their meaning. Memory is in units of `per_chunk_memory`, so that half a chunk is a whole number.
+struct ScheduleRequest {
+  ScheduleParams params;
+  Pricing pricing;
+  bool split_priced = false;   ///< input-grad and weight-grad costs are known
+  bool fused_priced = false;   ///< a fused backward has its own cost, not merely the sum
+  std::vector<Rational> cap;   ///< chunks (or micro-batches) of each device; one entry: of all; empty: no limit
+  bool cap_in_microbatches = false;
+  int64_t per_chunk_memory = 1;
+  Queue queue = Queue::kPerPeer;
+  Objective objective = Objective::kMakespan;
+  std::optional<Placement> placement;
+  int effort = 3;
+};
+
+/// Throws InputError for numbers and words that make no sense.
+ScheduleRequest read_request(const ScheduleFlags& flags);
+
+/// Memory each device may use for a schedule with `chunks` chunks a device; empty: no limit.
+std::vector<int64_t> cap_memory(const ScheduleRequest& request, int devices, int chunks);
+
+/// Searches the placements and chunk counts that the request leaves open, and gives the best.
+Found search_request(const ScheduleRequest& request);
+
+/// Costs of the pipeline a search orders.
+SearchProblem make_problem(const ScheduleRequest& request, Placement placement, int chunks);
+
+/// `lab schedule --compare`: every schedule at the same costs, cap and transfer.
+void compare_schedules(const ScheduleRequest& request, const Command& command);
+
+}  // namespace partita
