@@ -1,0 +1,84 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "run/draw.h"
+#include "run/host_tensor.h"
+
+namespace partita {
+
+/// What a rank did in a step, seen from outside.
+struct StepReport {
+  double loss = 0;
+  Seconds seconds = 0;  // from giving out the batch to the end of the last rank
+};
+
+/// Whole values after a step, put together from the ranks' results; keyed by the parameter's or buffer's
+/// name.
+struct Values {
+  HostTensors gradients, parameters, buffers;
+  double disagreement = 0;  // largest relative difference between ranks that hold the same part
+  std::string disagreeing;  // of which tensor
+};
+
+struct RunOptions {
+  int threads_per_rank = 1;
+};
+
+/// Where weights and batches come from. What is not given is drawn (draw.h); constants must be given.
+struct RunRequest {
+  int64_t steps = 1;
+  HostViews weights;               // parameters, buffers and constants by name
+  std::vector<HostViews> batches;  // one per step; none: drawn
+  uint64_t seed = 0;               // of drawn weights
+  BatchOptions batch;              // of drawn batches
+  RunOptions options;
+  bool keep_values = false;  // fill RunReport::values after the last step
+  std::function<void(const StepReport&)> progress;
+};
+
+struct RunReport {
+  std::vector<StepReport> steps;
+  std::vector<Bytes> peak_bytes;  // by rank: all the rank held at once, loads included
+  Values values;
+};
+
+/// A Program with the Model its ids refer to.
+struct Runnable {
+  const Model& model;
+  const Program& program;
+  const LeafSizes& leaves;
+};
+
+struct VerifyRequest {
+  RunRequest run;           // `steps`: 2 compares a second step on updated parameters
+  double tolerance = 1e-9;  // relative
+  double floor = 1e-4;      // a tensor counts for at least this share of the largest of its kind
+};
+
+struct VerifyReport {
+  bool equal = false;
+  double tolerance = 0;
+  double loss_error = 0, max_grad_error = 0, max_param_error = 0, max_buffer_error = 0;
+  double worst_error = 0;
+  std::string worst_parameter;  // the parameter or buffer with the largest error
+  double disagreement = 0;      // between ranks that hold the same part
+  std::vector<Bytes> peak_bytes;
+};
+
+/// What the command finds in libpartita_run.so. Every function throws InputError or RunError.
+struct RunApi {
+  RunReport (*run)(const Model& model, const Program& program, const LeafSizes& leaves,
+                   const RunRequest& request);
+  /// Runs both on the same weights and batches and compares loss, every gradient, parameter and buffer of
+  /// every step. REQUIRES: `reference` is the step on one rank, of the same captured model.
+  VerifyReport (*verify)(const Runnable& tried, const Runnable& reference, const VerifyRequest& request);
+};
+
+inline constexpr int kRunApiVersion = 1;
+/// The symbol to look up; null if the library was built for another version.
+extern "C" const RunApi* partita_run_api(int version);
+
+}  // namespace partita

@@ -1,0 +1,106 @@
+#include "run/host_tensor.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "run/number.h"
+#include "run/strided.h"
+
+namespace partita {
+namespace {
+
+struct BoxWalk {
+  int64_t first = 0;            // element of the whole tensor where the box begins
+  std::vector<Extent> extents;  // to = local, from = whole
+};
+
+// Every leaf is a dimension of its own on both sides.
+BoxWalk walk_box(const Shape& shape, const Leaves& leaves, const Box& box, const TensorType& type) {
+  CHECK_EQ(leaves.size(), shape.size());
+  CHECK_EQ(box.size(), shape.size());
+  CHECK(shape_of(box) == type.shape);
+  BoxWalk walk;
+  Shape strides = row_major(shape);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    CHECK_EQ(box[d].size(), leaves[d].size());
+    int64_t whole = strides[d], local = type.strides[d], size = 1;
+    for (size_t l = leaves[d].size(); l-- > 0;) {
+      const Interval& interval = box[d][l];
+      CHECK(0 <= interval.begin && interval.begin <= interval.end && interval.end <= leaves[d][l]);
+      walk.first += interval.begin * whole;
+      walk.extents.push_back({interval.length(), local, whole});
+      whole *= leaves[d][l];
+      local *= interval.length();
+      size *= leaves[d][l];
+    }
+    CHECK_EQ(size, shape[d]);
+  }
+  return walk;
+}
+
+}  // namespace
+
+HostTensor::HostTensor(Shape shape_, DType dtype_) : shape(std::move(shape_)), dtype(dtype_) {
+  data.resize(numel(shape) * dtype_bytes(dtype));
+}
+
+HostViews views_of(const HostTensors& tensors) {
+  HostViews views;
+  for (const auto& [name, tensor] : tensors) views.emplace(name, tensor);
+  return views;
+}
+
+LeafSizes plain_leaves(const Model& model) {
+  LeafSizes sizes;
+  for (const Tensor& tensor : model.tensors) {
+    Leaves& leaves = sizes.emplace_back();
+    for (int64_t size : tensor.shape)
+      leaves.push_back(size == 1 ? std::vector<int64_t>{} : std::vector{size});
+  }
+  return sizes;
+}
+
+Shape row_major(const Shape& shape) {
+  Shape strides(shape.size());
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
+  return strides;
+}
+
+void slice_box(const HostView& whole, const Leaves& leaves, const Box& box, std::byte* local,
+               const TensorType& type) {
+  CHECK(whole.dtype == type.dtype);
+  BoxWalk walk = walk_box(whole.shape, leaves, box, type);
+  Bytes element = dtype_bytes(type.dtype);
+  copy_strided(local, whole.data + walk.first * element, std::move(walk.extents), element);
+}
+
+void place_box(HostTensor& whole, const Leaves& leaves, const Box& box, const std::byte* local,
+               const TensorType& type) {
+  CHECK(whole.dtype == type.dtype);
+  BoxWalk walk = walk_box(whole.shape, leaves, box, type);
+  for (Extent& e : walk.extents) std::swap(e.to, e.from);
+  Bytes element = dtype_bytes(type.dtype);
+  copy_strided(whole.data.data() + walk.first * element, local, std::move(walk.extents), element);
+}
+
+std::vector<double> to_doubles(const HostView& tensor) {
+  std::vector<double> values(numel(tensor.shape));
+  visit_dtype(tensor.dtype, [&]<class T>(T) {
+    const T* data = reinterpret_cast<const T*>(tensor.data);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(data[i]);
+  });
+  return values;
+}
+
+HostTensor from_doubles(Shape shape, DType dtype, const std::vector<double>& values) {
+  HostTensor tensor(std::move(shape), dtype);
+  CHECK_EQ(static_cast<int64_t>(values.size()), numel(tensor.shape));
+  visit_dtype(dtype, [&]<class T>(T) {
+    T* data = reinterpret_cast<T*>(tensor.data.data());
+    for (size_t i = 0; i < values.size(); ++i) data[i] = static_cast<T>(values[i]);
+  });
+  return tensor;
+}
+
+}  // namespace partita

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+
+#include "run/api.h"
+#include "run/communicator.h"
+
+namespace partita {
+
+/// The memory of a rank's result slot.
+using Fetch = std::function<TensorSpan(int32_t rank, Slot slot)>;
+
+/// Puts the results of all ranks together. Throws RunError if those of a tensor do not cover it.
+Values collect_values(const Model& model, const Program& program, const LeafSizes& leaves,
+                      const Fetch& fetch);
+double collect_loss(const Model& model, const Program& program, const LeafSizes& leaves, const Fetch& fetch);
+/// The updated value of one parameter or buffer.
+HostTensor collect_update(const Model& model, const Program& program, const LeafSizes& leaves,
+                          const Fetch& fetch, TensorId tensor);
+
+}  // namespace partita

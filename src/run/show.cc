@@ -1,0 +1,11 @@
+#include "run/show.h"
+
+#include <fmt/format.h>
+
+namespace partita {
+
+std::string show(const TensorType& type) {
+  return fmt::format("{}[{}]", dtype_name(type.dtype), fmt::join(type.shape, ", "));
+}
+
+}  // namespace partita

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "program/program.h"
+
+namespace partita {
+
+/// "float32[4, 8]".
+std::string show(const TensorType& type);
+
+}  // namespace partita

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "model/dtype.h"
+
+namespace partita {
+
+/// One dimension of a walk over two memories at once; strides in elements.
+struct Extent {
+  int64_t size = 1, to = 0, from = 0;
+};
+
+/// Copies elements of `element` bytes. The memories must not overlap.
+/// Example: rows [2, 3) of a 4 x 8 matrix into a dense 1 x 8: extents {{1, 8, 8}, {8, 1, 1}}, `from` at
+/// row 2.
+void copy_strided(std::byte* to, const std::byte* from, std::vector<Extent> extents, Bytes element);
+
+/// to = from[0] + from[1] + ... element by element, added in that order, half precisions in float32 and
+/// rounded once. `to` may be one of `from` where the strides agree. The sum of bools is `or`. REQUIRES:
+/// `from` is not empty.
+void sum_strided(std::byte* to, const std::vector<const std::byte*>& from, std::vector<Extent> extents,
+                 DType dtype);
+
+}  // namespace partita

@@ -1,0 +1,95 @@
+#include "run/api.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "run/compare.h"
+#include "run/session.h"
+
+namespace partita {
+namespace {
+
+// Weights and batches of a request, drawn where they are not given.
+class Supply {
+ public:
+  Supply(const Model& model, const RunRequest& request)
+      : model_(model), request_(request), drawn_(draw_weights(model, request.seed, request.weights)) {
+    if (!request.batches.empty() && static_cast<int64_t>(request.batches.size()) < request.steps)
+      input_error("run: {} batches for {} steps", request.batches.size(), request.steps);
+  }
+
+  HostViews weights() const {
+    HostViews views = views_of(drawn_);
+    views.insert(request_.weights.begin(), request_.weights.end());
+    return views;
+  }
+
+  /// The batch of step `step`, counted from 0.
+  StepReport step(Session& session, int64_t step) const {
+    if (!request_.batches.empty()) return session.step(request_.batches[step]);
+    return session.step(views_of(draw_batch(model_, step, request_.batch)));
+  }
+
+ private:
+  const Model& model_;
+  const RunRequest& request_;
+  HostTensors drawn_;
+};
+
+RunReport run(const Model& model, const Program& program, const LeafSizes& leaves,
+              const RunRequest& request) {
+  Supply supply(model, request);
+  Session session(model, program, leaves, supply.weights(), request.options);
+  RunReport report;
+  for (int64_t step = 0; step < request.steps; ++step) {
+    report.steps.push_back(supply.step(session, step));
+    if (request.progress) request.progress(report.steps.back());
+  }
+  if (request.keep_values) report.values = session.values();
+  report.peak_bytes = session.peak_bytes();
+  return report;
+}
+
+void take_worst(double error, const std::string& name, double& kind_worst, VerifyReport& report) {
+  kind_worst = std::max(kind_worst, error);
+  if (error <= report.worst_error) return;
+  report.worst_error = error;
+  report.worst_parameter = name;
+}
+
+void compare(const HostTensors& values, const HostTensors& reference, double floor, double& kind_worst,
+             VerifyReport& report) {
+  for (const auto& [name, error] : relative_errors(values, reference, floor))
+    take_worst(error, name, kind_worst, report);
+}
+
+VerifyReport verify(const Runnable& plan, const Runnable& reference, const VerifyRequest& request) {
+  Supply supply(reference.model, request.run);
+  Session tried(plan.model, plan.program, plan.leaves, supply.weights(), request.run.options);
+  Session one(reference.model, reference.program, reference.leaves, supply.weights(), request.run.options);
+  VerifyReport report;
+  for (int64_t step = 0; step < request.run.steps; ++step) {
+    double loss = supply.step(tried, step).loss, expected = supply.step(one, step).loss;
+    HostTensor got = from_doubles({}, DType::kFloat64, {loss}),
+               want = from_doubles({}, DType::kFloat64, {expected});
+    take_worst(relative_errors({{"loss", got}}, {{"loss", want}}, request.floor).at("loss"), "loss",
+               report.loss_error, report);
+    Values values = tried.values(), wanted = one.values();
+    compare(values.gradients, wanted.gradients, request.floor, report.max_grad_error, report);
+    compare(values.parameters, wanted.parameters, request.floor, report.max_param_error, report);
+    compare(values.buffers, wanted.buffers, request.floor, report.max_buffer_error, report);
+    report.disagreement = std::max(report.disagreement, values.disagreement);
+  }
+  report.tolerance = request.tolerance;
+  report.equal = report.worst_error <= request.tolerance && report.disagreement <= request.tolerance;
+  report.peak_bytes = tried.peak_bytes();
+  return report;
+}
+
+constexpr RunApi kApi = {run, verify};
+
+}  // namespace
+
+extern "C" const RunApi* partita_run_api(int version) { return version == kRunApiVersion ? &kApi : nullptr; }
+
+}  // namespace partita

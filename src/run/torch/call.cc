@@ -1,0 +1,171 @@
+#include "run/torch/call.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "run/torch/argument.h"
+
+namespace partita {
+namespace {
+
+// A tensor argument: which slot, and whether this is where its value dies.
+struct Input {
+  Slot slot;
+  bool last = false;
+};
+
+// One position of the argument stack.
+struct Item {
+  enum Kind : uint8_t { kConstant, kTensor, kTensors, kOptionalTensors };
+  Kind kind = kConstant;
+  c10::IValue constant;
+  std::vector<Input> inputs;  // in a list of optional tensors a missing one has index -1
+};
+
+c10::OperatorHandle find_operator(const Op& op) {
+  size_t dot = op.target.find('.'), last = op.target.rfind('.');
+  if (dot == std::string::npos || dot == last)
+    input_error("op {}: target \"{}\" is not of the form aten.name.overload", op.name, op.target);
+  std::string name = op.target.substr(0, dot) + "::" + op.target.substr(dot + 1, last - dot - 1);
+  std::string overload = op.target.substr(last + 1);
+  auto found = c10::Dispatcher::singleton().findSchema({name, overload == "default" ? "" : overload});
+  if (!found)
+    input_error("op {}: this torch has no {}; capture with the torch that runs it", op.name, op.target);
+  return *found;
+}
+
+bool has_tensor(const Arg& arg) {
+  return arg.kind == Arg::kTensor || std::any_of(arg.items.begin(), arg.items.end(), has_tensor);
+}
+
+Item make_item(const Arg& arg, const c10::Argument& formal, const Instr& instr, const std::string& where) {
+  Item item;
+  auto input = [&](const Arg& a) {
+    return a.kind == Arg::kTensor ? Input{instr.in[a.tensor.value]} : Input{};
+  };
+  if (arg.kind == Arg::kTensor) {
+    item.kind = Item::kTensor;
+    item.inputs = {input(arg)};
+  } else if (has_tensor(arg)) {
+    item.kind = takes_optional_tensors(formal) ? Item::kOptionalTensors : Item::kTensors;
+    for (const Arg& a : arg.items) item.inputs.push_back(input(a));
+  } else {
+    item.constant = constant_argument(arg, formal, where);
+  }
+  return item;
+}
+
+const Arg* find_argument(const Instr& instr, size_t position, const std::string& name) {
+  if (position < instr.args.size()) return &instr.args[position];
+  for (const auto& [key, arg] : instr.kwargs)
+    if (key == name) return &arg;
+  return nullptr;
+}
+
+std::vector<Item> make_items(const Op& op, const Instr& instr, const c10::FunctionSchema& schema) {
+  std::vector<Item> items;
+  size_t used = 0;
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::Argument& formal = schema.arguments()[i];
+    std::string where = fmt::format("op {} ({}): argument {}", op.name, op.target, formal.name());
+    if (const Arg* arg = find_argument(instr, i, formal.name())) {
+      items.push_back(make_item(*arg, formal, instr, where));
+      ++used;
+    } else if (formal.default_value()) {
+      items.push_back({Item::kConstant, *formal.default_value(), {}});
+    } else {
+      input_error("{} is missing", where);
+    }
+  }
+  if (used != instr.args.size() + instr.kwargs.size())
+    input_error("op {}: {} takes {} arguments, the model gives {} of another kind", op.name, op.target,
+                items.size(), instr.args.size() + instr.kwargs.size() - used);
+  return items;
+}
+
+// The last mention of a slot that dies here takes the value out of it, so that the kernel holds the only
+// reference.
+void mark_last(std::vector<Item>& items, std::set<Slot>& drop) {
+  for (auto item = items.rbegin(); item != items.rend(); ++item)
+    for (auto input = item->inputs.rbegin(); input != item->inputs.rend(); ++input)
+      if (input->slot.index >= 0) input->last = drop.erase(input->slot) > 0;
+}
+
+at::Tensor take(const Slots& slots, const Input& input) {
+  at::Tensor& slot = slots[input.slot];
+  if (!slot.defined()) throw RunError("reads a slot that holds no value");
+  if (!input.last) return slot;
+  return std::move(slot);
+}
+
+c10::IValue fill(const Item& item, const Slots& slots) {
+  if (item.kind == Item::kConstant) return item.constant;
+  if (item.kind == Item::kTensor) return take(slots, item.inputs[0]);
+  if (item.kind == Item::kTensors) {
+    c10::List<at::Tensor> list;
+    for (const Input& input : item.inputs) list.push_back(take(slots, input));
+    return list;
+  }
+  c10::List<std::optional<at::Tensor>> list;
+  for (const Input& input : item.inputs)
+    list.push_back(input.slot.index < 0 ? std::nullopt : std::optional(take(slots, input)));
+  return list;
+}
+
+void put(const Slots& slots, Slot slot, at::Tensor value) {
+  if (slot.index >= 0) slots[slot] = std::move(value);
+}
+
+}  // namespace
+
+struct Call::Prepared {
+  c10::OperatorHandle op;
+  std::vector<Item> items;
+  std::vector<Slot> drop;  // what dies here and is no argument
+  std::vector<Slot> out;
+  bool spreads = false;  // returns one list of tensors
+};
+
+Call::Call(const Op& op, const Instr& instr) {
+  c10::OperatorHandle handle = find_operator(op);
+  const c10::FunctionSchema& schema = handle.schema();
+  std::vector<Item> items = make_items(op, instr, schema);
+  std::set<Slot> drop(instr.drop.begin(), instr.drop.end());
+  mark_last(items, drop);
+  bool spreads =
+      schema.returns().size() == 1 && schema.returns()[0].type()->kind() == c10::TypeKind::ListType;
+  if (!spreads && schema.returns().size() < instr.out.size())
+    input_error("op {}: {} returns {} values, the program wants {}", op.name, op.target,
+                schema.returns().size(), instr.out.size());
+  std::vector<Slot> out = instr.out;
+  for (Slot& slot : out)
+    if (drop.erase(slot)) slot.index = -1;
+  prepared_ = std::make_unique<Prepared>(
+      Prepared{handle, std::move(items), {drop.begin(), drop.end()}, std::move(out), spreads});
+}
+
+Call::~Call() = default;
+Call::Call(Call&&) noexcept = default;
+
+void Call::run(const Slots& slots) const {
+  const Prepared& p = *prepared_;
+  c10::Stack stack;
+  stack.reserve(p.items.size());
+  for (const Item& item : p.items) stack.push_back(fill(item, slots));
+  p.op.callBoxed(stack);
+  for (Slot slot : p.drop) slots[slot].reset();
+  if (p.spreads) {
+    std::vector<at::Tensor> values = stack[0].toTensorVector();
+    if (values.size() < p.out.size())
+      throw RunError(fmt::format("returned {} tensors, {} wanted", values.size(), p.out.size()));
+    for (size_t i = 0; i < p.out.size(); ++i) put(slots, p.out[i], std::move(values[i]));
+    return;
+  }
+  for (size_t i = 0; i < p.out.size(); ++i)
+    put(slots, p.out[i], stack[i].isNone() ? at::Tensor() : std::move(stack[i]).toTensor());
+}
+
+}  // namespace partita

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "program/program.h"
+#include "run/torch/value.h"
+
+namespace partita {
+
+/// One kCompute instruction made ready: the operator looked up, constant arguments built, inputs that die
+/// here known. Immutable and shared by all ranks.
+class Call {
+ public:
+  /// Throws InputError if this torch has no such op or its schema does not take the arguments.
+  Call(const Op& op, const Instr& instr);
+  ~Call();
+  Call(Call&&) noexcept;
+
+  /// Runs it on `slots`: inputs named in the instruction's `drop` are gone afterwards, outputs are there.
+  void run(const Slots& slots) const;
+
+ private:
+  struct Prepared;
+  std::unique_ptr<Prepared> prepared_;
+};
+
+}  // namespace partita

@@ -1,0 +1,74 @@
+#include "run/torch/counting_allocator.h"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/error.h"
+
+namespace partita {
+namespace {
+
+// One cache line before the data, so that torch's alignment stays.
+struct alignas(64) Header {
+  MemoryCounter* counter;
+  int64_t bytes;
+};
+
+thread_local MemoryCounter* counter_of_thread = nullptr;
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  explicit CountingAllocator(c10::Allocator* base) : base_(base) { CHECK(base->raw_deleter() != nullptr); }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
+    auto* header = static_cast<Header*>(base_->raw_allocate(bytes + sizeof(Header)));
+    *header = {counter_of_thread, static_cast<int64_t>(bytes)};
+    if (MemoryCounter* counter = header->counter) {
+      int64_t current = counter->current.fetch_add(header->bytes, std::memory_order_relaxed) + header->bytes;
+      // Only the rank's own thread allocates on its account, so nobody else raises the peak.
+      if (current > counter->peak.load(std::memory_order_relaxed))
+        counter->peak.store(current, std::memory_order_relaxed);
+    }
+    void* data = header + 1;
+    return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  static void release(void* data);
+  c10::Allocator* base_;
+};
+
+// Never destroyed: blocks may be freed while the process ends.
+CountingAllocator& instance() {
+  static auto* allocator = new CountingAllocator(c10::GetCPUAllocator());
+  return *allocator;
+}
+
+void CountingAllocator::release(void* data) {
+  if (!data) return;
+  Header* header = static_cast<Header*>(data) - 1;
+  if (header->counter) header->counter->current.fetch_sub(header->bytes, std::memory_order_relaxed);
+  instance().base_->raw_deallocate(header);
+}
+
+}  // namespace
+
+CountingScope::CountingScope(MemoryCounter* counter) : before_(counter_of_thread) {
+  counter_of_thread = counter;
+}
+CountingScope::~CountingScope() { counter_of_thread = before_; }
+
+void install_counting_allocator() {
+  static std::once_flag once;
+  std::call_once(once, [] { c10::SetCPUAllocator(&instance(), /*priority=*/1); });
+}
+
+}  // namespace partita

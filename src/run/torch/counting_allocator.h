@@ -1,0 +1,30 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace partita {
+
+/// Bytes torch has asked for on behalf of one rank, as asked (not rounded up). A block freed by another
+/// thread is subtracted from the rank that allocated it. REQUIRES: outlives every block counted in it.
+struct MemoryCounter {
+  std::atomic<int64_t> current = 0;
+  std::atomic<int64_t> peak = 0;
+};
+
+/// While it lives, CPU tensors allocated by this thread are counted in `counter` (null: in none).
+class CountingScope {
+ public:
+  explicit CountingScope(MemoryCounter* counter);
+  ~CountingScope();
+  CountingScope(const CountingScope&) = delete;
+
+ private:
+  MemoryCounter* before_;
+};
+
+/// Puts a counting allocator before torch's own CPU allocator, once per process. Memory that was allocated
+/// earlier keeps its own way of being freed.
+void install_counting_allocator();
+
+}  // namespace partita

@@ -1,0 +1,38 @@
+#include "run/torch/prepared.h"
+
+#include <algorithm>
+
+namespace partita {
+namespace {
+
+// By InstrKind.
+const std::string kKindNames[] = {"compute", "all-reduce", "all-gather", "reduce-scatter", "slice",
+                                  "zeros",   "add",        "move",       "optimize"};
+
+}  // namespace
+
+std::vector<PreparedBody> prepare(const Program& program, const Model& model) {
+  std::vector<PreparedBody> bodies;
+  for (const Body& body : program.bodies) {
+    PreparedBody& prepared = bodies.emplace_back();
+    prepared.body = &body;
+    prepared.instrs.resize(body.instrs.size());
+    for (size_t i = 0; i < body.instrs.size(); ++i) {
+      const Instr& instr = body.instrs[i];
+      PreparedInstr& made = prepared.instrs[i];
+      made.instr = &instr;
+      made.name = &kKindNames[static_cast<int>(instr.kind)];
+      if (instr.kind == InstrKind::kCompute) {
+        made.call.emplace(model[instr.op], instr);
+        made.name = &model[instr.op].name;
+      }
+      for (Slot slot : instr.drop) {
+        bool input = std::find(instr.in.begin(), instr.in.end(), slot) != instr.in.end();
+        (input ? made.drop_inputs : made.drop_outputs).push_back(slot);
+      }
+    }
+  }
+  return bodies;
+}
+
+}  // namespace partita

@@ -1,0 +1,192 @@
+#include "run/torch/rank.h"
+
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "run/cut.h"
+#include "run/show.h"
+
+namespace partita {
+namespace {
+
+int32_t most_locals(const Program& program) {
+  int32_t most = 0;
+  for (const Body& body : program.bodies) most = std::max(most, body.locals);
+  return most;
+}
+
+const at::Tensor& defined(const at::Tensor& tensor) {
+  if (!tensor.defined()) throw RunError("reads a slot that holds no value");
+  return tensor;
+}
+
+at::Tensor slice(const at::Tensor& in, const Instr& instr, const TensorType& type) {
+  at::Tensor out = allocate(type);
+  TensorSpan whole = span_of(in), part = span_of(out);
+  CutWalk walk = walk_cut(whole.type, part.type, instr.cut, instr.begin);
+  Bytes element = dtype_bytes(type.dtype);
+  copy_strided(part.data, whole.data + walk.first * element, std::move(walk.extents), element);
+  return out;
+}
+
+at::Tensor zeros(const TensorType& type) {
+  at::Tensor out = allocate(type);
+  if (out.nbytes()) std::memset(out.mutable_data_ptr(), 0, out.nbytes());
+  return out;
+}
+
+// The fused kernels walk raw memory in step, so a gradient must lie exactly as its parameter does.
+at::Tensor laid_out_as(const at::Tensor& grad, const at::Tensor& parameter) {
+  TensorSpan from = span_of(grad), like = span_of(parameter);
+  if (from.type == like.type) return grad;
+  at::Tensor copy = allocate(like.type);
+  TensorSpan to = span_of(copy);
+  if (to.type.shape != from.type.shape || to.type.dtype != from.type.dtype)
+    throw RunError(fmt::format("a gradient {} for a parameter {}", show(from.type), show(like.type)));
+  std::vector<Extent> extents;
+  for (size_t d = 0; d < to.type.shape.size(); ++d)
+    extents.push_back({to.type.shape[d], to.type.strides[d], from.type.strides[d]});
+  copy_strided(to.data, from.data, std::move(extents), dtype_bytes(to.type.dtype));
+  return copy;
+}
+
+// What a fused optimizer works on: one parameter, its gradient and states, and the step number.
+struct Update {
+  at::Tensor parameter, gradient;
+  std::vector<at::Tensor> states;
+  at::Tensor step;
+  int64_t step_number;
+};
+
+void adamw(const OptimizerSpec& spec, const Update& u) {
+  at::_fused_adamw_({u.parameter}, {u.gradient}, {u.states[0]}, {u.states[1]}, {}, {u.step}, spec.lr,
+                    spec.beta1, spec.beta2, spec.weight_decay, spec.eps, /*amsgrad=*/false,
+                    /*maximize=*/false);
+}
+
+void sgd(const OptimizerSpec& spec, const Update& u) {
+  at::_fused_sgd_({u.parameter}, {u.gradient}, u.states, spec.weight_decay, spec.momentum, spec.lr,
+                  /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false,
+                  /*is_first_step=*/u.step_number == 1);
+}
+
+struct OptimizerRow {
+  std::string_view name;
+  void (*update)(const OptimizerSpec&, const Update&);
+};
+constexpr OptimizerRow kOptimizers[] = {{"adamw", adamw}, {"sgd", sgd}};
+
+}  // namespace
+
+Rank::Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>& bodies, Communicator& comm,
+           Position& at)
+    : program_(program),
+      bodies_(bodies),
+      comm_(comm),
+      at_(at),
+      rank_(program.ranks[rank].rank_slots),
+      locals_(most_locals(program)),
+      frames_(program.microbatches, std::vector<at::Tensor>(program.ranks[rank].frame_slots)),
+      step_(at::zeros({}, at::kFloat)) {}
+
+void Rank::begin_step(int64_t step) {
+  step_number_ = step;
+  *step_.mutable_data_ptr<float>() = static_cast<float>(step);
+}
+
+void Rank::clear() {
+  for (at::Tensor& value : rank_) value.reset();
+  for (auto& frame : frames_)
+    for (at::Tensor& value : frame) value.reset();
+}
+
+Slots Rank::slots(int32_t microbatch) { return {{rank_.data(), frames_[microbatch].data(), locals_.data()}}; }
+
+void Rank::allocate(Slot slot, int32_t microbatch, TypeId type) {
+  value(slot, microbatch) = partita::allocate(program_[type]);
+}
+
+TensorSpan Rank::span(Slot slot, int32_t microbatch) { return span_of(defined(value(slot, microbatch))); }
+
+void Rank::run(BodyId id, int32_t microbatch) {
+  const PreparedBody& body = bodies_[id.value];
+  Slots here = slots(microbatch);
+  at_.body = &body.body->name;
+  for (const PreparedInstr& instr : body.instrs) {
+    at_.op = instr.name;
+    execute(instr, here);
+  }
+  at_.op = at_.body = nullptr;
+  for (int32_t i = 0; i < body.body->locals; ++i) locals_[i].reset();
+}
+
+void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
+  if (prepared.call) return prepared.call->run(slots);
+  const Instr& instr = *prepared.instr;
+  at::Tensor out;
+  switch (instr.kind) {
+    case InstrKind::kCompute:
+      break;
+    case InstrKind::kAllReduce:
+    case InstrKind::kAllGather:
+    case InstrKind::kReduceScatter:
+      out = collective(instr, defined(slots[instr.in[0]]));
+      break;
+    case InstrKind::kSlice:
+      out = slice(defined(slots[instr.in[0]]), instr, program_[instr.types[0]]);
+      break;
+    case InstrKind::kZeros:
+      out = zeros(program_[instr.types[0]]);
+      break;
+    case InstrKind::kAdd:
+      out = defined(slots[instr.in[0]]);
+      out.add_(defined(slots[instr.in[1]]));
+      break;
+    case InstrKind::kMove:
+      out = defined(slots[instr.in[0]]);
+      break;
+    case InstrKind::kOptimize:
+      out = optimize(instr, slots);
+      break;
+  }
+  for (Slot slot : prepared.drop_inputs) slots[slot].reset();
+  slots[instr.out[0]] = std::move(out);
+  for (Slot slot : prepared.drop_outputs) slots[slot].reset();
+}
+
+at::Tensor Rank::collective(const Instr& instr, const at::Tensor& in) {
+  if (instr.kind == InstrKind::kAllReduce) {
+    if (!in.is_non_overlapping_and_dense()) throw RunError("all-reduces a tensor with gaps");
+    comm_.all_reduce(instr.group, span_of(in));
+    return in;
+  }
+  at::Tensor out = partita::allocate(program_[instr.types[0]]);
+  if (instr.kind == InstrKind::kAllGather) {
+    comm_.all_gather(instr.group, span_of(in), span_of(out), instr.cut, instr.pieces);
+  } else {
+    comm_.reduce_scatter(instr.group, span_of(in), span_of(out), instr.cut, instr.pieces);
+  }
+  return out;
+}
+
+at::Tensor Rank::optimize(const Instr& instr, const Slots& slots) {
+  const OptimizerSpec& spec = program_.optimizer;
+  Update update{defined(slots[instr.in[0]]), {}, {}, step_, step_number_};
+  update.gradient = laid_out_as(defined(slots[instr.in[1]]), update.parameter);
+  for (size_t i = 2; i < instr.in.size(); ++i) update.states.push_back(defined(slots[instr.in[i]]));
+  CHECK_EQ(static_cast<int>(update.states.size()), optimizer_states(spec));
+  for (const OptimizerRow& row : kOptimizers)
+    if (row.name == spec.name) {
+      row.update(spec, update);
+      return update.parameter;
+    }
+  throw RunError(fmt::format("no optimizer \"{}\"", spec.name));
+}
+
+}  // namespace partita

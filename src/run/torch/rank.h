@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "run/communicator.h"
+#include "run/position.h"
+#include "run/torch/prepared.h"
+
+namespace partita {
+
+/// The slots of one rank, and the execution of bodies on them. Used by the rank's thread, under
+/// InferenceMode.
+class Rank {
+ public:
+  /// REQUIRES: `program`, `bodies`, `comm` and `at` outlive it.
+  Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>& bodies, Communicator& comm,
+       Position& at);
+
+  /// The step number the optimizer corrects its moments with, from 1.
+  void begin_step(int64_t step);
+  void run(BodyId body, int32_t microbatch);
+  void allocate(Slot slot, int32_t microbatch, TypeId type);
+  void free(Slot slot, int32_t microbatch) { value(slot, microbatch).reset(); }
+  /// Empties every slot.
+  void clear();
+  TensorSpan span(Slot slot, int32_t microbatch);
+  at::Tensor& value(Slot slot, int32_t microbatch = 0) { return slots(microbatch)[slot]; }
+
+ private:
+  Slots slots(int32_t microbatch);
+  void execute(const PreparedInstr& prepared, const Slots& slots);
+  at::Tensor collective(const Instr& instr, const at::Tensor& in);
+  at::Tensor optimize(const Instr& instr, const Slots& slots);
+
+  const Program& program_;
+  const std::vector<PreparedBody>& bodies_;
+  Communicator& comm_;
+  Position& at_;
+  std::vector<at::Tensor> rank_, locals_;
+  std::vector<std::vector<at::Tensor>> frames_;  // by micro-batch
+  at::Tensor step_;                              // float32, what the fused optimizers read
+  int64_t step_number_ = 0;
+};
+
+}  // namespace partita

@@ -1,0 +1,231 @@
+#include "run/session.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <set>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "run/check.h"
+#include "run/loads.h"
+#include "run/results.h"
+#include "run/show.h"
+#include "run/threads/crew.h"
+#include "run/threads/thread_communicator.h"
+#include "run/torch/counting_allocator.h"
+#include "run/torch/rank.h"
+#include "run/walk.h"
+
+namespace partita {
+namespace {
+
+// What torch throws carries a backtrace; the first sentence is for people.
+std::string message_of(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return torch_error ? torch_error->what_without_backtrace() : error.what();
+}
+
+std::vector<std::string> names_of(const HostViews& views) {
+  std::vector<std::string> names;
+  for (const auto& [name, view] : views) names.push_back(name);
+  return names;
+}
+
+const HostView& find_value(const HostViews& values, const Tensor& tensor, std::string_view what) {
+  auto found = values.find(tensor.name);
+  if (found == values.end())
+    input_error("{}: no value for {}{}", what, tensor.name, did_you_mean(tensor.name, names_of(values)));
+  const HostView& view = found->second;
+  if (view.shape != tensor.shape || view.dtype != tensor.dtype)
+    input_error("{}: {} is {}, the model needs {}", what, tensor.name, show({view.shape, {}, view.dtype}),
+                show({tensor.shape, {}, tensor.dtype}));
+  return view;
+}
+
+}  // namespace
+
+struct Session::State {
+  State(Model model, Program program, LeafSizes leaves, const HostViews& weights, const RunOptions& options);
+
+  void on_ranks(const std::function<void(int32_t)>& job);
+  void load_first(int32_t rank, const HostViews& weights);
+  void load_next(int32_t rank);
+  void load_batch(int32_t rank, const HostViews& batch);
+  void put(int32_t rank, const Load& load, const HostView& whole);
+  void keep_copies(const HostViews& weights);
+  void renew_copies();
+  Fetch fetch();
+
+  const Model model;
+  const Program program;
+  const LeafSizes leaves;
+  const std::vector<PreparedBody> bodies;
+  World world;
+  Exchange exchange;
+  std::deque<MemoryCounter> counters;  // by rank, as the next three
+  std::deque<ThreadCommunicator> comms;
+  std::deque<Rank> ranks;
+  std::vector<std::vector<NextLoad>> plans;
+  std::map<TensorId, HostTensor>
+      copies;  // whole values that a step does not leave where the next one needs them
+  Crew crew;
+  int64_t steps = 0;
+};
+
+Session::State::State(Model model_, Program program_, LeafSizes leaves_, const HostViews& weights,
+                      const RunOptions& options)
+    : model(std::move(model_)),
+      program((check_runnable(program_, model), std::move(program_))),
+      leaves(std::move(leaves_)),
+      bodies(prepare(program, model)),
+      world(static_cast<int32_t>(program.ranks.size())),
+      exchange(world),
+      counters(program.ranks.size()),
+      crew(world.size()) {
+  for (int32_t r = 0; r < world.size(); ++r) {
+    comms.emplace_back(exchange, r, program.ranks[r].groups);
+    ranks.emplace_back(program, r, bodies, comms.back(), world.position(r));
+    plans.push_back(plan_loads(program, model, r));
+    for (const NextLoad& next : plans.back())
+      if (next.next != Next::kBatch) find_value(weights, model[next.load->tensor], "weights");
+  }
+  keep_copies(weights);
+  install_counting_allocator();
+  // Asking first makes torch set the thread up, so that it does not do so later and undo what is set here.
+  // The setting of the caller is restored: torch keeps it for threads to come as well as for the one that
+  // sets it.
+  int before = at::get_num_threads();
+  on_ranks([&](int32_t rank) {
+    at::get_num_threads();
+    at::set_num_threads(options.threads_per_rank);
+    load_first(rank, weights);
+  });
+  at::set_num_threads(before);
+}
+
+// Runs `job` for every rank on its own thread and its own account. A failure of one stops all.
+void Session::State::on_ranks(const std::function<void(int32_t)>& job) {
+  crew.run([&](int32_t rank) {
+    CountingScope counting(&counters[rank]);
+    c10::InferenceMode inference;
+    try {
+      job(rank);
+    } catch (const Stopped&) {
+    } catch (const std::exception& error) {
+      world.fail(rank, message_of(error));
+    }
+  });
+  if (auto failure = world.failure()) throw RunError(*failure);
+}
+
+void Session::State::put(int32_t rank, const Load& load, const HostView& whole) {
+  ranks[rank].allocate(load.slot, load.microbatch, load.type);
+  TensorSpan local = ranks[rank].span(load.slot, load.microbatch);
+  slice_box(whole, leaves[load.tensor.value], load.box, local.data, local.type);
+}
+
+void Session::State::load_first(int32_t rank, const HostViews& weights) {
+  world.position(rank).doing = "load weights";
+  for (const NextLoad& next : plans[rank]) {
+    if (next.next == Next::kBatch) continue;
+    if (next.load->state < 0) {
+      put(rank, *next.load, weights.at(model[next.load->tensor].name));
+    } else {
+      ranks[rank].allocate(next.load->slot, 0, next.load->type);
+      at::Tensor& state = ranks[rank].value(next.load->slot);
+      if (state.nbytes()) std::memset(state.mutable_data_ptr(), 0, state.nbytes());
+    }
+  }
+}
+
+// Keeps what the next step starts from, lets go of everything else the last one left.
+void Session::State::load_next(int32_t rank) {
+  std::vector<std::pair<Slot, at::Tensor>> kept;
+  for (const NextLoad& next : plans[rank]) {
+    if (next.next == Next::kStay) kept.emplace_back(next.load->slot, ranks[rank].value(next.load->slot));
+    if (next.next == Next::kCarry) kept.emplace_back(next.load->slot, ranks[rank].value(next.from));
+  }
+  ranks[rank].clear();
+  for (auto& [slot, value] : kept) ranks[rank].value(slot) = std::move(value);
+  for (const NextLoad& next : plans[rank])
+    if (next.next == Next::kCopy || next.next == Next::kReassemble)
+      put(rank, *next.load, copies.at(next.load->tensor));
+}
+
+void Session::State::load_batch(int32_t rank, const HostViews& batch) {
+  for (const NextLoad& next : plans[rank])
+    if (next.next == Next::kBatch) put(rank, *next.load, batch.at(model[next.load->tensor].name));
+}
+
+void Session::State::keep_copies(const HostViews& weights) {
+  for (const auto& plan : plans)
+    for (const NextLoad& next : plan) {
+      if (next.next != Next::kCopy) continue;
+      const HostView& view = weights.at(model[next.load->tensor].name);
+      HostTensor& copy = copies[next.load->tensor] = HostTensor(view.shape, view.dtype);
+      std::memcpy(copy.data.data(), view.data, copy.data.size());
+    }
+}
+
+void Session::State::renew_copies() {
+  std::set<TensorId> moved;
+  for (const auto& plan : plans)
+    for (const NextLoad& next : plan)
+      if (next.next == Next::kReassemble) moved.insert(next.load->tensor);
+  for (TensorId tensor : moved) copies[tensor] = collect_update(model, program, leaves, fetch(), tensor);
+}
+
+Fetch Session::State::fetch() {
+  return [this](int32_t rank, Slot slot) { return ranks[rank].span(slot, 0); };
+}
+
+Session::Session(Model model, Program program, LeafSizes leaves, const HostViews& weights,
+                 const RunOptions& options)
+    : state_(std::make_unique<State>(std::move(model), std::move(program), std::move(leaves), weights,
+                                     options)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+
+StepReport Session::step(const HostViews& batch) {
+  State& s = *state_;
+  if (auto failure = s.world.failure()) throw RunError("the session ended with a failure: " + *failure);
+  std::vector<std::string> inputs;
+  for (const Tensor& tensor : s.model.tensors)
+    if (tensor.role == Role::kBatchInput) find_value(batch, tensor, "batch"), inputs.push_back(tensor.name);
+  for (const std::string& name : names_of(batch))
+    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end())
+      input_error("batch: the model has no input {}{}", name, did_you_mean(name, inputs));
+  auto begin = std::chrono::steady_clock::now();
+  s.world.start();
+  s.on_ranks([&](int32_t rank) {
+    Position& at = s.world.position(rank) = {.step = s.steps + 1, .doing = "load batch"};
+    if (s.steps > 0) s.load_next(rank);
+    s.load_batch(rank, batch);
+    s.ranks[rank].begin_step(s.steps + 1);
+    walk(s.program.ranks[rank], s.ranks[rank], s.comms[rank], at);
+    s.world.finish(rank);
+  });
+  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  ++s.steps;
+  s.renew_copies();
+  return {collect_loss(s.model, s.program, s.leaves, s.fetch()), elapsed.count()};
+}
+
+Values Session::values() const {
+  return collect_values(state_->model, state_->program, state_->leaves, state_->fetch());
+}
+
+std::vector<Bytes> Session::peak_bytes() const {
+  std::vector<Bytes> peaks;
+  for (const MemoryCounter& counter : state_->counters) peaks.push_back(counter.peak);
+  return peaks;
+}
+
+int64_t Session::steps() const { return state_->steps; }
+
+}  // namespace partita

@@ -1,0 +1,204 @@
+// Thread ranks without torch: a rank whose bodies do nothing but what the test puts into them.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "run/host_tensor.h"
+#include "run/threads/crew.h"
+#include "run/threads/thread_communicator.h"
+#include "run/walk.h"
+
+namespace partita {
+namespace {
+
+TensorType dense(Shape shape) { return {shape, row_major(shape), DType::kFloat32}; }
+TensorSpan span_of(HostTensor& tensor) { return {tensor.data.data(), dense(tensor.shape)}; }
+
+HostTensor values(Shape shape, const std::function<double(int64_t)>& value) {
+  std::vector<double> list(numel(shape));
+  for (size_t i = 0; i < list.size(); ++i) list[i] = value(static_cast<int64_t>(i));
+  return from_doubles(std::move(shape), DType::kFloat32, list);
+}
+
+// Runs `job` on `n` ranks; the failure, or "".
+std::string run_ranks(int32_t n, const std::vector<std::vector<int32_t>>& groups,
+                      const std::function<void(int32_t, Communicator&, Position&)>& job) {
+  World world(n);
+  Exchange exchange(world);
+  std::deque<ThreadCommunicator> comms;
+  for (int32_t r = 0; r < n; ++r) comms.emplace_back(exchange, r, groups);
+  Crew crew(n);
+  world.start();
+  crew.run([&](int32_t rank) {
+    try {
+      job(rank, comms[rank], world.position(rank));
+      world.finish(rank);
+    } catch (const Stopped&) {
+    } catch (const std::exception& error) {
+      world.fail(rank, error.what());
+    }
+  });
+  return world.failure().value_or("");
+}
+
+TEST(Threads, AllReduceGivesTheSameBitsEverywhereInGroupOrder) {
+  for (int64_t count : {0, 1, 2, 3, 7, 1000}) {
+    // Sizes that make the order of addition visible.
+    auto value = [](int32_t rank, int64_t i) { return rank == 0 ? 1e8 : rank == 1 ? i % 7 : -1e8; };
+    std::vector<HostTensor> tensors;
+    for (int32_t r = 0; r < 3; ++r)
+      tensors.push_back(values({count}, [&](int64_t i) { return value(r, i); }));
+    EXPECT_EQ(run_ranks(3, {{2, 0, 1}},
+                        [&](int32_t rank, Communicator& comm, Position&) {
+                          comm.all_reduce(0, span_of(tensors[rank]));
+                        }),
+              "");
+    HostTensor expected = values({count}, [&](int64_t i) {
+      return (static_cast<float>(value(2, i)) + static_cast<float>(value(0, i))) +
+             static_cast<float>(value(1, i));
+    });
+    for (const HostTensor& tensor : tensors) EXPECT_EQ(tensor, expected);
+  }
+}
+
+TEST(Threads, GatherAndScatterUnevenPiecesInsideADimension) {
+  // [2, (2 outer, 5, 3 inner)], pieces of 2, 0 and 3 along the middle, in group order 1, 2, 0.
+  Cut cut{.dim = 1, .outer = 2, .inner = 3};
+  std::vector<int64_t> pieces = {2, 0, 3};
+  std::vector<int32_t> group = {1, 2, 0};
+  HostTensor whole = values({2, 30}, [](int64_t i) { return i; });
+  std::vector<HostTensor> wholes(3, HostTensor({2, 30}, DType::kFloat32)), parts(3);
+  for (int member = 0; member < 3; ++member)
+    parts[group[member]] = HostTensor({2, 6 * pieces[member]}, DType::kFloat32);
+  EXPECT_EQ(
+      run_ranks(3, {group},
+                [&](int32_t rank, Communicator& comm, Position&) {
+                  HostTensor addend = values({2, 30}, [&](int64_t i) { return rank == 2 ? i - 20 : 10; });
+                  comm.reduce_scatter(0, span_of(addend), span_of(parts[rank]), cut, pieces);
+                  comm.all_gather(0, span_of(parts[rank]), span_of(wholes[rank]), cut, pieces);
+                }),
+      "");
+  for (const HostTensor& tensor : wholes) EXPECT_EQ(tensor, whole);
+  EXPECT_EQ(to_doubles(parts[1]), (std::vector<double>{0,  1,  2,  3,  4,  5,  15, 16, 17, 18, 19, 20,
+                                                       30, 31, 32, 33, 34, 35, 45, 46, 47, 48, 49, 50}));
+}
+
+TEST(Threads, TheKthSendMeetsTheKthReceiveOfItsTag) {
+  constexpr int kCount = 50;
+  std::vector<HostTensor> sent(2 * kCount), got(2 * kCount, HostTensor({3}, DType::kFloat32));
+  for (int k = 0; k < 2 * kCount; ++k) sent[k] = values({3}, [&](int64_t i) { return 10 * k + i; });
+  EXPECT_EQ(
+      run_ranks(2, {},
+                [&](int32_t rank, Communicator& comm, Position&) {
+                  std::vector<int64_t> tickets;
+                  for (int k = 0; k < kCount; ++k)
+                    for (int32_t tag : rank == 0 ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{1, 0})
+                      tickets.push_back(rank == 0 ? comm.send(1, tag, span_of(sent[2 * k + tag]))
+                                                  : comm.receive(0, tag, span_of(got[2 * k + tag])));
+                  for (int64_t ticket : tickets) comm.wait(ticket);
+                }),
+      "");
+  EXPECT_EQ(got, sent);
+}
+
+TEST(Threads, AStallIsToldAsAStory) {
+  HostTensor a({2}, DType::kFloat32), b({2}, DType::kFloat32);
+  std::string story = run_ranks(3, {}, [&](int32_t rank, Communicator& comm, Position& at) {
+    if (rank == 2) return;
+    at = {.step = 1, .action = 4 + rank, .doing = "wait for receive"};
+    comm.wait(comm.receive(1 - rank, 9, span_of(rank == 0 ? a : b)));
+  });
+  EXPECT_EQ(story,
+            "every rank waits and none can go on\n"
+            "  rank 0, step 1, action 4 (wait for receive) waits for rank 1 to send (tag 9)\n"
+            "  rank 1, step 1, action 5 (wait for receive) waits for rank 0 to send (tag 9)\n"
+            "  rank 2 has finished the step");
+}
+
+TEST(Threads, AMissingMemberOfACollectiveIsAStall) {
+  HostTensor a({2}, DType::kFloat32), b({2}, DType::kFloat32);
+  std::string story = run_ranks(2, {{0, 1}}, [&](int32_t rank, Communicator& comm, Position&) {
+    if (rank == 0) comm.all_reduce(0, span_of(a));
+  });
+  EXPECT_NE(story.find("waits for all-reduce of ranks [0, 1], where 1 of 2 have come"), std::string::npos)
+      << story;
+}
+
+TEST(Threads, DifferentCollectivesOfAGroupAreRefused) {
+  std::vector<HostTensor> tensors(2, HostTensor({4}, DType::kFloat32));
+  std::string story = run_ranks(2, {{0, 1}}, [&](int32_t rank, Communicator& comm, Position&) {
+    if (rank == 0) comm.all_reduce(0, span_of(tensors[0]));
+    HostTensor whole({8}, DType::kFloat32);
+    if (rank == 1) comm.all_gather(0, span_of(tensors[1]), span_of(whole), {}, {4, 4});
+  });
+  EXPECT_NE(story.find("enters all-"), std::string::npos) << story;
+  std::vector<HostTensor> uneven = {HostTensor({4}, DType::kFloat32), HostTensor({5}, DType::kFloat32)};
+  story = run_ranks(2, {{0, 1}}, [&](int32_t rank, Communicator& comm, Position&) {
+    comm.all_reduce(0, span_of(uneven[rank]));
+  });
+  EXPECT_NE(story.find("float32[4]"), std::string::npos) << story;
+}
+
+TEST(Threads, AFailureStopsEverybody) {
+  HostTensor a({2}, DType::kFloat32);
+  std::string body = "stage1.forward", op = "h.0/mm";
+  std::string story = run_ranks(4, {}, [&](int32_t rank, Communicator& comm, Position& at) {
+    if (rank == 2) {
+      at = {.step = 3, .action = 7, .doing = "run", .body = &body, .op = &op};
+      throw RunError("the disk is wet");
+    }
+    if (rank == 3)  // only computes
+      while (true) comm.check_stopped();
+    comm.wait(comm.receive(3, 0, span_of(a)));
+  });
+  EXPECT_EQ(story, "rank 2, step 3, action 7 (run stage1.forward, h.0/mm): the disk is wet");
+}
+
+// A rank that owns byte buffers, to walk actions without torch.
+struct ByteRank {
+  std::map<std::pair<Slot, int32_t>, HostTensor> slots;
+  std::vector<int32_t> ran;
+
+  void run(BodyId, int32_t microbatch) { ran.push_back(microbatch); }
+  void allocate(Slot slot, int32_t microbatch, TypeId) {
+    slots[{slot, microbatch}] = HostTensor({2}, DType::kFloat32);
+  }
+  TensorSpan span(Slot slot, int32_t microbatch) { return span_of(slots.at({slot, microbatch})); }
+  void free(Slot slot, int32_t microbatch) { slots.erase({slot, microbatch}); }
+};
+
+TEST(Threads, WalkingActionsMovesFramesBetweenStages) {
+  constexpr int kMicrobatches = 8;
+  Slot slot{Space::kFrame, 0};
+  std::vector<RankProgram> programs(2);
+  for (int m = 0; m < kMicrobatches; ++m) {
+    auto add = [&](int rank, ActionKind kind) {
+      programs[rank].actions.push_back({.kind = kind,
+                                        .body = BodyId{0},
+                                        .microbatch = m,
+                                        .slot = slot,
+                                        .type = TypeId{0},
+                                        .peer = 1 - rank});
+    };
+    for (ActionKind kind : {ActionKind::kRun, ActionKind::kSend, ActionKind::kWaitSend, ActionKind::kFree})
+      add(0, kind);
+    for (ActionKind kind : {ActionKind::kPostReceive, ActionKind::kWaitReceive, ActionKind::kRun})
+      add(1, kind);
+  }
+  std::vector<ByteRank> ranks(2);
+  for (int m = 0; m < kMicrobatches; ++m)
+    ranks[0].slots[{slot, m}] = values({2}, [&](int64_t i) { return m + i; });
+  EXPECT_EQ(run_ranks(2, {},
+                      [&](int32_t rank, Communicator& comm, Position& at) {
+                        walk(programs[rank], ranks[rank], comm, at);
+                      }),
+            "");
+  EXPECT_TRUE(ranks[0].slots.empty());
+  EXPECT_EQ(ranks[1].ran.size(), kMicrobatches);
+  for (int m = 0; m < kMicrobatches; ++m)
+    EXPECT_EQ(to_doubles(ranks[1].slots.at({slot, m})), (std::vector<double>{m + 0., m + 1.}));
+}
+
+}  // namespace
+}  // namespace partita
