@@ -1,12 +1,14 @@
 """What every verb of the command promises: help with an example, the shared flags, one JSON object, exit codes."""
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
 import unittest
 
 PARTITA = sys.argv.pop(1)
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
 
 
 def partita(*arguments):
@@ -42,6 +44,15 @@ class EveryVerb(unittest.TestCase):
 
 
 class Answers(unittest.TestCase):
+    def test_profile_has_the_promised_keys(self):
+        done = partita("profile", str(DATA / "gpt2-tiny.model.json"), "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        profile = json.loads(done.stdout)
+        for key in ("ops", "opaque_ops", "params", "param_bytes", "saved_bytes", "peak_bytes", "seconds_to_profile"):
+            self.assertIsInstance(profile[key], (int, float), key)
+        self.assertEqual(set(profile["flops"]), {"forward", "backward"})
+        self.assertEqual(sum(module["params"] for module in profile["modules"]), profile["params"])
+
     def test_json_is_one_object_with_the_promised_keys(self):
         for verb, key in (("devices", "names"), ("doctor", "checks")):
             done = partita(verb, "--json")
