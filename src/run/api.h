@@ -45,13 +45,6 @@ struct RunReport {
   Values values;
 };
 
-/// A Program with the Model its ids refer to.
-struct Runnable {
-  const Model& model;
-  const Program& program;
-  const LeafSizes& leaves;
-};
-
 struct VerifyRequest {
   RunRequest run;           // `steps`: 2 compares a second step on updated parameters
   double tolerance = 1e-9;  // relative
@@ -68,13 +61,21 @@ struct VerifyReport {
   std::vector<Bytes> peak_bytes;
 };
 
+/// A step that can run: a Program, the Model its ops and tensors belong to, and the leaves its boxes are
+/// counted in.
+struct Runnable {
+  const Model& model;
+  const Program& program;
+  LeafSizes leaves;
+};
+
 /// What the command finds in libpartita_run.so. Every function throws InputError or RunError.
 struct RunApi {
-  RunReport (*run)(const Model& model, const Program& program, const LeafSizes& leaves,
-                   const RunRequest& request);
-  /// Runs both on the same weights and batches and compares loss, every gradient, parameter and buffer of
-  /// every step. REQUIRES: `reference` is the step on one rank, of the same captured model.
-  VerifyReport (*verify)(const Runnable& tried, const Runnable& reference, const VerifyRequest& request);
+  RunReport (*run)(const Runnable& step, const RunRequest& request);
+  /// Runs both on the same weights and batches, both drawn for the reference's model, and compares loss,
+  /// every gradient, parameter and buffer of every step. The two models may write the same step in different
+  /// ops.
+  VerifyReport (*verify)(const Runnable& step, const Runnable& reference, const VerifyRequest& request);
 };
 
 inline constexpr int kRunApiVersion = 1;

@@ -60,6 +60,13 @@ LeafSizes plain_leaves(const Model& model) {
   return sizes;
 }
 
+LeafSizes leaves_of(const Model& model, const Atoms& atoms) {
+  LeafSizes sizes;
+  for (size_t t = 0; t < model.tensors.size(); ++t)
+    sizes.push_back(leaf_sizes(atoms, TensorId{static_cast<int32_t>(t)}));
+  return sizes;
+}
+
 Shape row_major(const Shape& shape) {
   Shape strides(shape.size());
   int64_t stride = 1;

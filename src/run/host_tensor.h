@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/atoms.h"
 #include "layout/box.h"
 #include "model/model.h"
 #include "program/program.h"
@@ -46,6 +47,8 @@ using Leaves = std::vector<std::vector<int64_t>>;
 using LeafSizes = std::vector<Leaves>;
 /// One leaf a dimension: for programs whose boxes do not cut inside dimensions.
 LeafSizes plain_leaves(const Model& model);
+/// The leaves of an atom analysis.
+LeafSizes leaves_of(const Model& model, const Atoms& atoms);
 
 /// Copies `box` of `whole` into memory laid out as `type` says.
 /// Example: heads [1,3) of a [128, 3*4*32] weight, leaves {{128}, {3,4,32}}, land in a dense [128, 3*2*32].

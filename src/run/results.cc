@@ -39,11 +39,11 @@ std::vector<std::string> parameters_of(const Model& model, TensorId gradient) {
 
 }  // namespace
 
-Values collect_values(const Model& model, const Program& program, const LeafSizes& leaves,
-                      const Fetch& fetch) {
+Values collect_values(const Model& model, const Program& program, const LeafSizes& leaves, const Fetch& fetch,
+                      const std::set<Result::Kind>& kinds) {
   Values values;
-  auto all = [](const Result&) { return true; };
-  for (const auto& [key, assembly] : assemble(model, program, leaves, fetch, all)) {
+  auto wanted = [&](const Result& result) { return kinds.contains(result.kind); };
+  for (const auto& [key, assembly] : assemble(model, program, leaves, fetch, wanted)) {
     const auto& [kind, tensor] = key;
     if (assembly.disagreement() > values.disagreement) {
       values.disagreement = assembly.disagreement();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 
 #include "run/api.h"
 
@@ -16,10 +17,9 @@ namespace partita {
 /// begins.
 class Session {
  public:
-  /// `weights`: parameters, buffers and constants, all of them; read during construction only.
+  /// Copies `step`. `weights`: parameters, buffers and constants, all of them; read during construction only.
   /// Throws InputError for a Program that cannot run or a missing or misshapen weight.
-  Session(Model model, Program program, LeafSizes leaves, const HostViews& weights,
-          const RunOptions& options);
+  Session(const Runnable& step, const HostViews& weights, const RunOptions& options);
   ~Session();
   Session(Session&&) noexcept;
 
@@ -27,7 +27,8 @@ class Session {
   StepReport step(const HostViews& batch);
 
   /// The results of the last step. A kind the Program has no results for is empty.
-  Values values() const;
+  Values values(const std::set<Result::Kind>& kinds = {Result::kGradient, Result::kParameter,
+                                                       Result::kBuffer}) const;
   /// By rank, since construction.
   std::vector<Bytes> peak_bytes() const;
   int64_t steps() const;

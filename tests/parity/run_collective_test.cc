@@ -93,7 +93,7 @@ HostTensor counting(const Shape& shape) {
 Ran run(const Model& model, const Program& program, LeafSizes leaves = {}) {
   if (leaves.empty()) leaves = plain_leaves(model);
   HostTensors weights = {{"w", counting(model[kW].shape)}}, batch = {{"x", counting(model[kX].shape)}};
-  Session session(model, program, leaves, views_of(weights), {});
+  Session session({model, program, leaves}, views_of(weights), {});
   StepReport report = session.step(views_of(batch));
   report = session.step(views_of(batch));
   Values values = session.values();

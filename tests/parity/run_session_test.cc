@@ -20,8 +20,9 @@ Model captured(const std::string& name) {
 
 RunReport run(const Model& model, const OptimizerSpec& optimizer, int64_t steps) {
   LeafSizes leaves = plain_leaves(model);
+  Program program = straight_line(model, optimizer, leaves);
   return partita_run_api(kRunApiVersion)
-      ->run(model, straight_line(model, optimizer, leaves), leaves, {.steps = steps, .keep_values = true});
+      ->run({model, program, leaves}, {.steps = steps, .keep_values = true});
 }
 
 class Captured : public testing::TestWithParam<const char*> {};
@@ -43,7 +44,8 @@ TEST_P(Captured, TrainingLowersTheLossOfOneBatch) {
   for (const OptimizerSpec& optimizer : {OptimizerSpec{.name = "adamw", .lr = 1e-2},
                                          OptimizerSpec{.name = "sgd", .lr = 0.5, .momentum = 0.9}}) {
     HostTensors weights = draw_weights(model, 0, {}), batch = draw_batch(model, 0, {});
-    Session session(model, straight_line(model, optimizer, leaves), leaves, views_of(weights), {});
+    Program program = straight_line(model, optimizer, leaves);
+    Session session({model, program, leaves}, views_of(weights), {});
     double first = session.step(views_of(batch)).loss, last = first;
     for (int i = 0; i < 9; ++i) last = session.step(views_of(batch)).loss;
     EXPECT_LT(last, first * 0.9) << optimizer.name;
@@ -71,7 +73,8 @@ TEST_P(Captured, VerifyAcceptsTheStepItself) {
   LeafSizes leaves = plain_leaves(model);
   Program program = straight_line(model, {}, leaves);
   VerifyReport report =
-      partita_run_api(kRunApiVersion)->verify(model, program, program, leaves, {.run = {.steps = 2}});
+      partita_run_api(kRunApiVersion)
+          ->verify({model, program, leaves}, {model, program, leaves}, {.run = {.steps = 2}});
   EXPECT_TRUE(report.equal);
   EXPECT_EQ(report.worst_error, 0);
 }
@@ -90,7 +93,8 @@ TEST(Verify, NamesTheParameterThatDiffers) {
   for (const Load& load : program.ranks[0].loads)
     if (load.slot == parameter) name = model[load.tensor].name;
   VerifyReport report =
-      partita_run_api(kRunApiVersion)->verify(model, broken, program, leaves, {.run = {.steps = 1}});
+      partita_run_api(kRunApiVersion)
+          ->verify({model, broken, leaves}, {model, program, leaves}, {.run = {.steps = 1}});
   EXPECT_FALSE(report.equal);
   EXPECT_NEAR(report.max_grad_error, 1, 1e-12);
   EXPECT_EQ(report.worst_parameter, name);
@@ -104,7 +108,7 @@ TEST(Session, TellsWhichOpFailed) {
   auto view = std::find_if(program.bodies[0].instrs.begin(), program.bodies[0].instrs.end(),
                            [&](const Instr& instr) { return model[instr.op].target == "aten.view.default"; });
   view->args[1] = Arg::list({7, 7});
-  Session session(model, program, leaves, views_of(draw_weights(model, 0, {})), {});
+  Session session({model, program, leaves}, views_of(draw_weights(model, 0, {})), {});
   try {
     session.step(views_of(draw_batch(model, 0, {})));
     FAIL();
@@ -121,7 +125,7 @@ TEST(Session, WrongWeightsAndBatchesAreNamed) {
   LeafSizes leaves = plain_leaves(model);
   Program program = straight_line(model, {.name = "none"}, leaves);
   HostTensors weights = draw_weights(model, 0, {}), batch = draw_batch(model, 0, {});
-  Session session(model, program, leaves, views_of(weights), {});
+  Session session({model, program, leaves}, views_of(weights), {});
   auto complaint = [](auto&& act) -> std::string {
     try {
       act();
@@ -145,7 +149,7 @@ TEST(Session, WrongWeightsAndBatchesAreNamed) {
   EXPECT_EQ(complaint([&] { session.step(views_of(extra)); }), "batch: the model has no input mask");
   weights.erase(weights.begin());
   EXPECT_NE(complaint([&] {
-              Session(model, program, leaves, views_of(weights), {});
+              Session({model, program, leaves}, views_of(weights), {});
             }).find("weights: no value for "),
             std::string::npos);
 }

@@ -36,10 +36,9 @@ class Supply {
   HostTensors drawn_;
 };
 
-RunReport run(const Model& model, const Program& program, const LeafSizes& leaves,
-              const RunRequest& request) {
-  Supply supply(model, request);
-  Session session(model, program, leaves, supply.weights(), request.options);
+RunReport run(const Runnable& runnable, const RunRequest& request) {
+  Supply supply(runnable.model, request);
+  Session session(runnable, supply.weights(), request.options);
   RunReport report;
   for (int64_t step = 0; step < request.steps; ++step) {
     report.steps.push_back(supply.step(session, step));
@@ -65,8 +64,8 @@ void compare(const HostTensors& values, const HostTensors& reference, double flo
 
 VerifyReport verify(const Runnable& plan, const Runnable& reference, const VerifyRequest& request) {
   Supply supply(reference.model, request.run);
-  Session tried(plan.model, plan.program, plan.leaves, supply.weights(), request.run.options);
-  Session one(reference.model, reference.program, reference.leaves, supply.weights(), request.run.options);
+  Session tried(plan, supply.weights(), request.run.options);
+  Session one(reference, supply.weights(), request.run.options);
   VerifyReport report;
   for (int64_t step = 0; step < request.run.steps; ++step) {
     double loss = supply.step(tried, step).loss, expected = supply.step(one, step).loss;

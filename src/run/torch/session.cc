@@ -50,7 +50,7 @@ const HostView& find_value(const HostViews& values, const Tensor& tensor, std::s
 }  // namespace
 
 struct Session::State {
-  State(Model model, Program program, LeafSizes leaves, const HostViews& weights, const RunOptions& options);
+  State(const Runnable& step, const HostViews& weights, const RunOptions& options);
 
   void on_ranks(const std::function<void(int32_t)>& job);
   void load_first(int32_t rank, const HostViews& weights);
@@ -77,11 +77,10 @@ struct Session::State {
   int64_t steps = 0;
 };
 
-Session::State::State(Model model_, Program program_, LeafSizes leaves_, const HostViews& weights,
-                      const RunOptions& options)
-    : model(std::move(model_)),
-      program((check_runnable(program_, model), std::move(program_))),
-      leaves(std::move(leaves_)),
+Session::State::State(const Runnable& step, const HostViews& weights, const RunOptions& options)
+    : model(step.model),
+      program((check_runnable(step.program, step.model), step.program)),
+      leaves(step.leaves),
       bodies(prepare(program, model)),
       world(static_cast<int32_t>(program.ranks.size())),
       exchange(world),
@@ -184,10 +183,8 @@ Fetch Session::State::fetch() {
   return [this](int32_t rank, Slot slot) { return ranks[rank].span(slot, 0); };
 }
 
-Session::Session(Model model, Program program, LeafSizes leaves, const HostViews& weights,
-                 const RunOptions& options)
-    : state_(std::make_unique<State>(std::move(model), std::move(program), std::move(leaves), weights,
-                                     options)) {}
+Session::Session(const Runnable& step, const HostViews& weights, const RunOptions& options)
+    : state_(std::make_unique<State>(step, weights, options)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
@@ -216,8 +213,8 @@ StepReport Session::step(const HostViews& batch) {
   return {collect_loss(s.model, s.program, s.leaves, s.fetch()), elapsed.count()};
 }
 
-Values Session::values() const {
-  return collect_values(state_->model, state_->program, state_->leaves, state_->fetch());
+Values Session::values(const std::set<Result::Kind>& kinds) const {
+  return collect_values(state_->model, state_->program, state_->leaves, state_->fetch(), kinds);
 }
 
 std::vector<Bytes> Session::peak_bytes() const {

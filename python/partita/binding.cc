@@ -1,0 +1,143 @@
+// The Python module `_partita`. Tensors cross as pointers to dense CPU memory; models, plans and programs as
+// their JSON files.
+#include <ATen/Parallel.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "lower/lower.h"
+#include "run/session.h"
+#include "run/straight_line.h"
+#include "run/torch/value.h"
+
+namespace partita {
+namespace {
+
+using TensorDict = std::map<std::string, at::Tensor>;
+
+// Dense CPU tensors, kept alive while their views are used.
+class Given {
+ public:
+  Given(const TensorDict& tensors, const char* what) {
+    for (const auto& [name, tensor] : tensors) {
+      if (!tensor.device().is_cpu())
+        input_error("{}: {} is on {}, the runtime needs it on the CPU; try .cpu()", what, name,
+                    tensor.device().str());
+      at::Tensor dense = tensor.contiguous();
+      views_.emplace(name, HostView(dense.sizes().vec(), dtype_of(dense.scalar_type()),
+                                    static_cast<const std::byte*>(dense.const_data_ptr())));
+      kept_.push_back(std::move(dense));
+    }
+  }
+  const HostViews& views() const { return views_; }
+
+ private:
+  std::vector<at::Tensor> kept_;
+  HostViews views_;
+};
+
+// Hands the memory over without a copy.
+at::Tensor to_tensor(HostTensor value) {
+  auto* owner = new HostTensor(std::move(value));
+  return at::from_blob(
+      owner->data.data(), owner->shape, [owner](void*) { delete owner; },
+      at::TensorOptions().dtype(scalar_type(owner->dtype)));
+}
+
+TensorDict to_tensors(HostTensors values) {
+  TensorDict tensors;
+  for (auto& [name, value] : values) tensors.emplace(name, to_tensor(std::move(value)));
+  return tensors;
+}
+
+struct Row {
+  const char* key;
+  double OptimizerSpec::*field;
+};
+constexpr Row kNumbers[] = {{"lr", &OptimizerSpec::lr},
+                            {"beta1", &OptimizerSpec::beta1},
+                            {"beta2", &OptimizerSpec::beta2},
+                            {"eps", &OptimizerSpec::eps},
+                            {"weight_decay", &OptimizerSpec::weight_decay},
+                            {"momentum", &OptimizerSpec::momentum}};
+
+OptimizerSpec to_optimizer(const py::dict& dict) {
+  OptimizerSpec spec{.name = "none"};
+  std::vector<std::string> known = {"name"};
+  for (const Row& row : kNumbers) known.emplace_back(row.key);
+  for (const auto& [key, value] : dict) {
+    std::string name = py::cast<std::string>(key);
+    if (name == "name") spec.name = py::cast<std::string>(value);
+    for (const Row& row : kNumbers)
+      if (row.key == name) spec.*row.field = py::cast<double>(value);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      input_error("optimizer: unknown key {}{}", name, did_you_mean(name, known));
+  }
+  return spec;
+}
+
+int threads_for(size_t ranks, int threads) {
+  return threads > 0 ? threads : std::max(1, at::get_num_threads() / static_cast<int>(ranks));
+}
+
+// With a plan what it says, without one the step as captured, on one device.
+Session open_session(const std::string& model_json, const TensorDict& weights, const std::string& plan_json,
+                     const py::dict& optimizer, int threads) {
+  Model model = parse_model(model_json, "model");
+  Given given(weights, "weights");
+  OptimizerSpec spec = to_optimizer(optimizer);
+  py::gil_scoped_release release;
+  if (plan_json.empty()) {
+    LeafSizes leaves = plain_leaves(model);
+    Program program = straight_line(model, spec, leaves);
+    return Session({model, program, leaves}, given.views(), {threads_for(1, threads)});
+  }
+  Lowered lowered = lower(model, parse_plan(plan_json, "plan"));
+  return Session({lowered.model, lowered.program, leaves_of(lowered.model, lowered.atoms)}, given.views(),
+                 {threads_for(lowered.program.ranks.size(), threads)});
+}
+
+double step(Session& session, const TensorDict& batch) {
+  Given given(batch, "batch");
+  py::gil_scoped_release release;
+  return session.step(given.views()).loss;
+}
+
+template <HostTensors Values::*Which, Result::Kind kind>
+TensorDict values(const Session& session) {
+  return to_tensors(std::move(session.values({kind}).*Which));
+}
+
+constexpr auto gradients = values<&Values::gradients, Result::kGradient>;
+constexpr auto parameters = values<&Values::parameters, Result::kParameter>;
+constexpr auto buffers = values<&Values::buffers, Result::kBuffer>;
+
+py::tuple run_step(const std::string& model_json, const TensorDict& weights, const TensorDict& batch,
+                   int threads) {
+  Session session = open_session(model_json, weights, "", py::dict(), threads);
+  double loss = step(session, batch);
+  return py::make_tuple(loss, gradients(session), buffers(session));
+}
+
+}  // namespace
+}  // namespace partita
+
+PYBIND11_MODULE(_partita, m) {
+  using namespace partita;
+  py::object errors = py::module_::import("partita.errors");
+  py::register_exception<InputError>(m, "InputError", errors.attr("InputError"));
+  py::register_exception<RunError>(m, "RunError", errors.attr("RunError"));
+  m.def("run_step", &run_step, py::arg("model"), py::arg("weights"), py::arg("batch"), py::arg("threads") = 0,
+        "One forward and backward of a captured step on one device: (loss, gradients, new buffers).");
+  py::class_<Session>(m, "Session", "A step with its parameters and optimizer states, on thread ranks.")
+      .def(py::init(&open_session), py::arg("model"), py::arg("weights"), py::arg("plan") = "",
+           py::arg("optimizer") = py::dict(), py::arg("threads") = 0)
+      .def("step", &step, py::arg("batch"), "One step on the global batch: the loss.")
+      .def("gradients", gradients)
+      .def("parameters", parameters, "Updated parameters after the last step, whole.")
+      .def("buffers", buffers)
+      .def("peak_bytes", &Session::peak_bytes, "By rank, since the beginning.");
+}
