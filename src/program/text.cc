@@ -54,7 +54,8 @@ std::string show_instr(const Instr& instr, const Program& program, const Model& 
   std::string outs;
   for (size_t k = 0; k < instr.out.size(); ++k) {
     outs += (k ? ", " : "") + to_text(instr.out[k]);
-    if (k < instr.types.size() && instr.types[k]) outs += fmt::format(" {}", to_text(program[instr.types[k]]));
+    if (k < instr.types.size() && instr.types[k])
+      outs += fmt::format(" {}", to_text(program[instr.types[k]]));
   }
   bool computes = instr.kind == InstrKind::kCompute;
   std::string text = fmt::format("{} = ", outs);

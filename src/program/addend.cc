@@ -1,0 +1,203 @@
+#include "program/addend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "program/span.h"
+
+namespace partita {
+namespace {
+
+std::vector<int64_t> loop_sizes(const Label& label) {
+  std::vector<int64_t> sizes;
+  for (const LabelStep& step : label)
+    if (step.loop >= 0) sizes.push_back(step.size);
+  return sizes;
+}
+
+bool empty(const Region& region) {
+  return std::any_of(region.begin(), region.end(), [](const Interval& i) { return i.length() == 0; });
+}
+
+bool apart(const Interval& a, const Interval& b) {
+  return !is_anywhere(a) && !is_anywhere(b) && (a.end <= b.begin || b.end <= a.begin);
+}
+
+enum class Join { kApart, kMerged, kTwice };
+
+// What is the same all along a loop can be taken from anywhere in it: only the total length counts.
+Join join_anywhere(Interval& into, const Interval& other, int64_t size) {
+  int64_t length = into.length() + other.length();
+  if (length > size) return Join::kTwice;
+  into = settled(anywhere(length), size);
+  return Join::kMerged;
+}
+
+Join join(Region& into, const Region& other, const std::vector<int64_t>& sizes) {
+  int differ = -1, differing = 0, free = -1;
+  for (size_t d = 0; d < into.size(); ++d) {
+    if (into[d] != other[d]) differ = static_cast<int>(d), ++differing;
+    if (is_anywhere(into[d]) && is_anywhere(other[d])) free = static_cast<int>(d);
+  }
+  if (differing == 0) return free < 0 ? Join::kTwice : join_anywhere(into[free], other[free], sizes[free]);
+  for (size_t d = 0; d < into.size(); ++d) {
+    if (!apart(into[d], other[d])) continue;
+    if (differing > 1) return Join::kApart;
+    if (into[d].end == other[d].begin)
+      into[d].end = other[d].end;
+    else if (other[d].end == into[d].begin)
+      into[d].begin = other[d].begin;
+    else
+      return Join::kApart;
+    return Join::kMerged;
+  }
+  bool loose = is_anywhere(into[differ]) || is_anywhere(other[differ]);
+  return differing == 1 && loose ? join_anywhere(into[differ], other[differ], sizes[differ]) : Join::kTwice;
+}
+
+/// Adds one region to disjoint ones; false where it overlaps one of them.
+bool insert(std::vector<Region>& regions, Region region, const std::vector<int64_t>& sizes) {
+  for (size_t i = 0; i < regions.size();) {
+    Region merged = regions[i];
+    Join how = join(merged, region, sizes);
+    if (how == Join::kTwice) return false;
+    if (how == Join::kApart) {
+      ++i;
+      continue;
+    }
+    // A grown region may now abut one that it did not touch before.
+    region = std::move(merged);
+    regions.erase(regions.begin() + static_cast<int64_t>(i));
+    i = 0;
+  }
+  regions.insert(std::upper_bound(regions.begin(), regions.end(), region), std::move(region));
+  return true;
+}
+
+bool covers_all(const Label& label, const std::vector<Region>& regions) {
+  int64_t all = 1, held = 0;
+  for (int64_t size : loop_sizes(label)) all *= size;
+  for (const Region& region : regions) {
+    int64_t volume = 1;
+    for (const Interval& interval : region) volume *= interval.length();
+    held += volume;
+  }
+  return held == all;
+}
+
+bool ends_with(const Label& label, const Label& end) {
+  return label.size() > end.size() && std::equal(end.rbegin(), end.rend(), label.rbegin());
+}
+
+/// A part that is missing as a whole is also missing in every finer way in which `other` cuts it.
+void refine_missing(Addend& addend, const Addend& other) {
+  std::map<Label, std::vector<Region>> terms;
+  for (auto& [label, regions] : addend.terms) {
+    bool refined = false;
+    if (regions.empty() && !other.terms.contains(label)) {
+      for (const auto& [finer, held] : other.terms) {
+        if (!ends_with(finer, label) || addend.terms.contains(finer)) continue;
+        terms[finer];
+        refined = true;
+      }
+    }
+    if (!refined) terms[label] = std::move(regions);
+  }
+  addend.terms = std::move(terms);
+}
+
+}  // namespace
+
+Addend settled(Addend addend) {
+  if (addend.zero || addend.terms.empty()) return addend;
+  Addend out;
+  for (auto& [label, held] : addend.terms) {
+    std::vector<Region> regions;
+    for (const Region& region : held)
+      if (!empty(region) && !insert(regions, region, loop_sizes(label)))
+        throw Clash(Clash::kTwice, label, region);
+    out.terms[label] = std::move(regions);
+  }
+  bool all = std::all_of(out.terms.begin(), out.terms.end(),
+                         [](const auto& t) { return covers_all(t.first, t.second); });
+  if (all) return {};
+  out.zero = std::all_of(out.terms.begin(), out.terms.end(), [](const auto& t) { return t.second.empty(); });
+  if (out.zero) out.terms.clear();
+  return out;
+}
+
+Addend operator+(const Addend& left, const Addend& right) {
+  if (left.zero) return right;
+  if (right.zero) return left;
+  if (left.complete() && right.complete()) throw Clash(Clash::kBothWhole);
+  if (left.complete() || right.complete()) throw Clash(Clash::kOneWhole);
+  Addend a = left, b = right;
+  refine_missing(a, right);
+  refine_missing(b, left);
+  for (auto* sides : {&a, &b})
+    for (const auto& [label, regions] : sides->terms)
+      if (!(sides == &a ? b : a).terms.contains(label)) throw Clash(Clash::kCutDifferently, label);
+  for (auto& [label, regions] : a.terms)
+    for (const Region& region : b.terms[label])
+      if (!insert(regions, region, loop_sizes(label))) throw Clash(Clash::kTwice, label, region);
+  return settled(std::move(a));
+}
+
+namespace {
+
+std::string show_region(const Label& label, const Region& region) {
+  std::string text;
+  size_t loop = 0;
+  for (int64_t size : loop_sizes(label))
+    text += fmt::format("{}{} of {}", loop ? " x " : "", show_span(region[loop]), size), ++loop;
+  return text.empty() ? "all" : text;
+}
+
+std::string show_step(const LabelStep& step, const Model& model, const Atoms& atoms) {
+  const std::string& op = model[step.op].name;
+  if (step.loop < 0)
+    return step.operand < 0 ? fmt::format("through {}", op)
+                            : fmt::format("through operand {} of {}", step.operand, op);
+  const std::string& atom = atoms.names[atoms[step.op].loops[step.loop].atom.value];
+  return fmt::format("{} summed in {}", atom.empty() ? fmt::format("loop {}", step.loop) : atom, op);
+}
+
+}  // namespace
+
+std::string to_text(const Label& label, const Model& model, const Atoms& atoms) {
+  std::string text;
+  for (const LabelStep& step : label) text += (text.empty() ? "" : ", ") + show_step(step, model, atoms);
+  return text.empty() ? "the rest" : text;
+}
+
+std::string to_text(const Addend& addend, const Model& model, const Atoms& atoms) {
+  if (addend.zero) return "zero";
+  if (addend.complete()) return "complete";
+  std::string text;
+  for (const auto& [label, regions] : addend.terms) {
+    std::string held;
+    for (const Region& region : regions) held += (held.empty() ? "" : " and ") + show_region(label, region);
+    text += fmt::format("{}{} of ({})", text.empty() ? "" : ", ", held.empty() ? "nothing" : held,
+                        to_text(label, model, atoms));
+  }
+  return text;
+}
+
+std::string to_text(const Clash& clash, const Model& model, const Atoms& atoms) {
+  switch (clash.kind) {
+    case Clash::kBothWhole:
+      return "both hold the whole value, so that it would count twice";
+    case Clash::kOneWhole:
+      return "one holds the whole value already, so that the other would count twice";
+    case Clash::kCutDifferently:
+      return fmt::format("the two are addends of different sums: only one is cut by ({})",
+                         to_text(clash.label, model, atoms));
+    case Clash::kTwice:
+      break;
+  }
+  return fmt::format("both hold {} of ({}), so that it would count twice",
+                     show_region(clash.label, clash.region), to_text(clash.label, model, atoms));
+}
+
+}  // namespace partita

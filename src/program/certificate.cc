@@ -1,0 +1,507 @@
+#include "program/certificate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "program/check.h"
+#include "program/coverage.h"
+#include "program/ledger.h"
+#include "program/span.h"
+#include "program/words.h"
+
+namespace partita {
+namespace {
+
+constexpr size_t kMaxSentences = 12;  // one fault shows in many places
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  throw Refused(fmt::format(text, std::forward<Args>(args)...));
+}
+
+using Known = std::shared_ptr<const Meaning>;
+Known known(Meaning meaning) { return std::make_shared<const Meaning>(std::move(meaning)); }
+
+class Certifier {
+ public:
+  Certifier(const Model& model, const Atoms& atoms, const Program& program)
+      : model_(model), program_(program), rules_(model, atoms), verified_(program.bodies.size()) {
+    for (const auto& [parameter, gradient] : model.gradients) gradient_of_[parameter] = gradient;
+    for (const auto& [buffer, value] : model.buffers) new_value_of_[buffer] = value;
+    for (const RankProgram& rank : program.ranks) ranks_.emplace_back(rank, program.microbatches);
+    for (size_t b = 0; b < program.bodies.size(); ++b) verified_[b].resize(program.bodies[b].instrs.size());
+  }
+
+  std::vector<std::string> run() {
+    for (size_t r = 0; r < ranks_.size(); ++r) load(static_cast<int32_t>(r));
+    Walker walker(program_);
+    while (const Event* event = walker.next()) {
+      happen(*event);
+      if (wrong_.size() >= kMaxSentences) return std::move(wrong_);
+    }
+    std::string story = walker.story();
+    if (!story.empty()) wrong_.push_back("deadlock: " + story);
+    if (wrong_.empty()) finish();
+    return std::move(wrong_);
+  }
+
+ private:
+  // --- Places and sentences ---
+
+  const Action& action_at(const At& at) const { return program_.ranks[at.rank].actions[at.action]; }
+  const Instr& instr_at(const At& at) const { return program_[action_at(at).body].instrs[at.instr]; }
+  int32_t microbatch(const At& at) const { return action_at(at).microbatch; }
+  std::string show(const Meaning& meaning) const { return to_text(meaning, model_, rules_.atoms); }
+
+  std::string place(const At& at) const {
+    if (at.action < 0) return fmt::format("rank {}", at.rank);
+    const Action& action = action_at(at);
+    std::string text = fmt::format("rank {}, action {} ({}", at.rank, at.action, name_of(action.kind));
+    if (action.kind == ActionKind::kRun) text += fmt::format(" {}", program_[action.body].name);
+    text += program_.microbatches > 1 ? fmt::format(", micro-batch {})", action.microbatch) : ")";
+    if (at.instr < 0) return text;
+    const Instr& instr = instr_at(at);
+    bool computes = instr.kind == InstrKind::kCompute;
+    return fmt::format("{}, instruction {} ({})", text, at.instr,
+                       computes ? fmt::format("{}, {}", model_[instr.op].name, model_[instr.op].target)
+                                : row_of(instr.kind).name);
+  }
+
+  void say(const At& at, std::string_view sentence) {
+    wrong_.push_back(fmt::format("{}: {}", place(at), sentence));
+  }
+
+  /// Runs `rule`; what it refuses becomes a sentence about this place.
+  template <class Rule>
+  bool allowed(const At& at, Rule rule) {
+    try {
+      rule();
+      return true;
+    } catch (const Refused& refused) {
+      say(at, refused.what());
+      return false;
+    }
+  }
+
+  // --- Before the step ---
+
+  void load(int32_t rank) {
+    for (const Load& load : program_.ranks[rank].loads) {
+      allowed({rank, -1, -1}, [&] {
+        check_load(load);
+        Meaning meaning{.tensor = load.tensor, .box = load.box, .state = load.state};
+        check_type(rules_, meaning, program_[load.type]);
+        Ledger& ledger = ranks_[rank];
+        ledger.write(load.slot, load.microbatch,
+                     {.meaning = known(std::move(meaning)), .type = load.type, .storage = ledger.allocate()});
+      });
+    }
+  }
+
+  void check_load(const Load& load) const {
+    const Tensor& tensor = model_[load.tensor];
+    if (tensor.role == Role::kValue) refuse("loads {}, which the step must compute", tensor.name);
+    if (load.state >= 0 && !gradient_of_.contains(load.tensor))
+      refuse("loads an optimizer state of {}, which is not trained", tensor.name);
+    if (!inside(load.box, whole_box(rules_.atoms, load.tensor)))
+      refuse("loads {}{}, which is not a part of it", tensor.name, to_text(load.box));
+  }
+
+  // --- One event ---
+
+  void happen(const Event& event) {
+    const At& at = event.members[0];
+    switch (event.kind) {
+      case Event::kInstr:
+        return happen_instr(at);
+      case Event::kCollective:
+        return happen_collective(event.members);
+      case Event::kReturn:
+        for (Slot slot : ranks_[at.rank].leave()) say(at, fmt::format("never drops {}", to_text(slot)));
+        return;
+      case Event::kFree:
+        allowed(at, [&] { ranks_[at.rank].drop(action_at(at).slot, microbatch(at), at); });
+        return;
+      default:
+        allowed(at, [&] { happen_transfer(event, at); });
+    }
+  }
+
+  struct Parcel {
+    Known meaning;
+    TypeId type;
+  };
+
+  void happen_transfer(const Event& event, const At& at) {
+    const Action& action = action_at(at);
+    Ledger& ledger = ranks_[at.rank];
+    if (event.kind == Event::kSend) {
+      const Holding& value = ledger.read(action.slot, action.microbatch);
+      parcels_[event.transfer] = {value.meaning, value.type};
+      ledger.send(action.slot, action.microbatch);
+    } else if (event.kind == Event::kPostReceive) {
+      ledger.write(action.slot, action.microbatch,
+                   {.type = action.type, .storage = ledger.allocate(), .receiving = true});
+    } else if (event.kind == Event::kWaitSend) {
+      ledger.sent(action.slot, action.microbatch);
+    } else {
+      arrive(event, action, ledger);
+    }
+  }
+
+  void arrive(const Event& event, const Action& action, Ledger& ledger) {
+    const Parcel& parcel = parcels_[event.transfer];
+    ledger.arrive(action.slot, action.microbatch, parcel.meaning);
+    if (!parcel.type) return;
+    TypeId type = ledger.read(action.slot, action.microbatch).type;
+    const TensorType &sent = program_[parcel.type], &expected = program_[type];
+    if (sent.shape != expected.shape || sent.dtype != expected.dtype)
+      refuse("expects {} from rank {}, which sends {}{}", to_text(expected), action.peer, to_text(sent),
+             parcel.meaning ? " (" + show(*parcel.meaning) + ")" : "");
+  }
+
+  void happen_instr(const At& at) {
+    const Instr& instr = instr_at(at);
+    Ledger& ledger = ranks_[at.rank];
+    ledger.enter(program_[action_at(at).body]);
+    if (!allowed(at, [&] { do_instr(at, instr, ledger); })) forget_outputs(at, instr);
+    drop_all(at, instr);
+  }
+
+  void forget_outputs(const At& at, const Instr& instr) {
+    Ledger& ledger = ranks_[at.rank];
+    for (size_t o = 0; o < instr.out.size(); ++o)
+      if (instr.out[o].index >= 0)
+        ledger.force(
+            instr.out[o], microbatch(at),
+            {.type = o < instr.types.size() ? instr.types[o] : TypeId{}, .storage = ledger.allocate()});
+  }
+
+  void drop_all(const At& at, const Instr& instr) {
+    for (Slot slot : instr.drop) allowed(at, [&] { ranks_[at.rank].drop(slot, microbatch(at), at); });
+  }
+
+  void do_instr(const At& at, const Instr& instr, Ledger& ledger) {
+    std::vector<Holding> in;
+    for (Slot slot : instr.in) in.push_back(ledger.read(slot, microbatch(at)));
+    bool all_known =
+        std::all_of(in.begin(), in.end(), [](const Holding& value) { return value.meaning != nullptr; });
+    if (!all_known) return forget_outputs(at, instr);
+    switch (instr.kind) {
+      case InstrKind::kCompute:
+        return compute(at, instr, in, ledger);
+      case InstrKind::kSlice:
+        return make(at, instr, ledger, cut_out(rules_, *in[0].meaning, instr.cut, instr.begin, instr.length));
+      case InstrKind::kZeros:
+        return make(at, instr, ledger, {.addend = {.zero = true}});
+      case InstrKind::kAdd:
+        return add(at, instr, in, ledger);
+      case InstrKind::kMove:
+        return ledger.write(instr.out[0], microbatch(at), moved(in[0]));
+      default:
+        return optimize(at, instr, in, ledger);
+    }
+  }
+
+  /// The same storage under a new name, which nobody is sending.
+  static Holding moved(Holding value) {
+    value.sends = 0;
+    return value;
+  }
+
+  void make(const At& at, const Instr& instr, Ledger& ledger, Meaning meaning) {
+    check_type(rules_, meaning, program_[instr.types[0]]);
+    ledger.write(
+        instr.out[0], microbatch(at),
+        {.meaning = known(std::move(meaning)), .type = instr.types[0], .storage = ledger.allocate()});
+  }
+
+  /// Gives the changed storage of `old` its new meaning and name.
+  void rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning) {
+    ledger.change(old, instr.in[0], at);
+    Holding value{.meaning = std::move(meaning), .type = old.type, .storage = old.storage};
+    value.seen = ledger.changes(old.storage);
+    ledger.write(instr.out[0], microbatch(at), std::move(value), instr.in[0]);
+  }
+
+  void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
+    const TensorType &a = program_[in[0].type], &b = program_[in[1].type];
+    if (a.shape != b.shape || a.dtype != b.dtype) refuse("adds {} to {}", to_text(b), to_text(a));
+    rename(at, instr, ledger, in[0], known(sum_of(rules_, {in[0].meaning.get(), in[1].meaning.get()})));
+  }
+
+  // --- Compute ---
+
+  void compute(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
+    std::vector<const TensorType*> out = output_types(instr);
+    std::vector<int> operands = operands_of(rules_, instr);
+    std::vector<Operand> operand_values;
+    std::vector<TypeId> types;
+    for (int k : operands) {
+      operand_values.push_back({in[k].meaning.get(), &program_[in[k].type], instr.in[k]});
+      types.push_back(in[k].type);
+    }
+    std::vector<Meaning> meanings = apply(rules_, instr.op, operand_values, out);
+    // Attributes depend on local shapes only; most ranks and micro-batches share them.
+    std::vector<TypeId>& verified = verified_[action_at(at).body.value][at.instr];
+    if (types.empty() || verified != types) check_call(rules_, instr, operands, operand_values, out);
+    verified = std::move(types);
+    for (size_t o = 0; o < meanings.size(); ++o) {
+      if (instr.out[o].index < 0) continue;
+      Holding value{.meaning = known(std::move(meanings[o])), .type = instr.types[o]};
+      value.storage = instr.view ? in[0].storage : ledger.allocate();
+      value.seen = instr.view ? in[0].seen : 0;
+      value.overlapping =
+          instr.view && (in[0].overlapping || numel(out[o]->shape) > numel(program_[in[0].type].shape));
+      ledger.write(instr.out[o], microbatch(at), std::move(value));
+    }
+  }
+
+  std::vector<const TensorType*> output_types(const Instr& instr) const {
+    std::vector<const TensorType*> types;
+    const Op& op = model_[instr.op];
+    for (size_t o = 0; o < instr.out.size(); ++o) {
+      if (!op.outputs[o] && instr.out[o].index >= 0) refuse("keeps output {}, which the op does not make", o);
+      if (op.outputs[o] && !instr.types[o]) refuse("does not say the type of output {}", o);
+      types.push_back(op.outputs[o] ? &program_[instr.types[o]] : nullptr);
+      if (types[o] && types[o]->shape.size() != model_[op.outputs[o]].shape.size())
+        refuse("makes {} as {}", model_[op.outputs[o]].name, to_text(*types[o]));
+    }
+    return types;
+  }
+
+  // --- Collectives ---
+
+  void happen_collective(const std::vector<At>& members) {
+    for (const At& at : members) ranks_[at.rank].enter(program_[action_at(at).body]);
+    if (!allowed(members[0], [&] { do_collective(members); }))
+      for (const At& at : members) forget_outputs(at, instr_at(at));
+    for (const At& at : members) drop_all(at, instr_at(at));
+  }
+
+  void do_collective(const std::vector<At>& members) {
+    std::vector<Holding> in;
+    for (const At& at : members) in.push_back(read_member(at, members[0].rank));
+    check_alike(members, in);
+    bool all_known =
+        std::all_of(in.begin(), in.end(), [](const Holding& value) { return value.meaning != nullptr; });
+    if (!all_known) {
+      for (const At& at : members) forget_outputs(at, instr_at(at));
+      return;
+    }
+    std::vector<const Meaning*> meanings;
+    for (const Holding& value : in) meanings.push_back(value.meaning.get());
+    const Instr& first = instr_at(members[0]);
+    if (first.kind == InstrKind::kAllGather)
+      return gather(members, joined(rules_, meanings, first.cut, first.pieces));
+    Meaning sum = sum_of(rules_, meanings);
+    if (first.kind == InstrKind::kReduceScatter) return scatter(members, sum);
+    Known shared = known(std::move(sum));
+    for (size_t m = 0; m < members.size(); ++m)
+      rename(members[m], instr_at(members[m]), ranks_[members[m].rank], in[m], shared);
+  }
+
+  Holding read_member(const At& at, int32_t first) const {
+    try {
+      return ranks_[at.rank].read(instr_at(at).in[0], microbatch(at));
+    } catch (const Refused& refused) {
+      if (at.rank == first) throw;
+      refuse("at the same time {} {}", place(at), refused.what());
+    }
+  }
+
+  /// Members bring tensors of one dtype, and agree on where pieces lie.
+  void check_alike(const std::vector<At>& members, const std::vector<Holding>& in) const {
+    const Instr& first = instr_at(members[0]);
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Instr& instr = instr_at(members[m]);
+      if (instr.cut != first.cut || instr.pieces != first.pieces)
+        refuse("rank {} cuts it in another way than rank {}", members[m].rank, members[0].rank);
+      if (!in[m].type || !in[0].type || first.kind == InstrKind::kAllGather) continue;
+      const TensorType &mine = program_[in[m].type], &theirs = program_[in[0].type];
+      if (mine.shape != theirs.shape || mine.dtype != theirs.dtype)
+        refuse("rank {} brings {}, rank {} brings {}", members[m].rank, to_text(mine), members[0].rank,
+               to_text(theirs));
+    }
+  }
+
+  void gather(const std::vector<At>& members, const Meaning& whole) {
+    for (const At& at : members) make(at, instr_at(at), ranks_[at.rank], whole);
+  }
+
+  void scatter(const std::vector<At>& members, const Meaning& sum) {
+    int64_t begin = 0;
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Instr& instr = instr_at(members[m]);
+      make(members[m], instr, ranks_[members[m].rank],
+           cut_out(rules_, sum, instr.cut, begin, instr.pieces[m]));
+      begin += instr.pieces[m];
+    }
+    const Cut& cut = instr_at(members[0]).cut;
+    if (!sum.addend.zero && leaf_of(rules_, sum, cut).length() != begin)
+      refuse("scatters {} of {} elements", begin, leaf_of(rules_, sum, cut).length());
+  }
+
+  // --- The optimizer ---
+
+  void optimize(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
+    const Meaning& parameter = *in[0].meaning;
+    auto found = gradient_of_.find(parameter.tensor);
+    if (parameter.addend.zero || found == gradient_of_.end() || parameter.state >= 0)
+      refuse("updates {}, which is not a trained parameter", show(parameter));
+    if (parameter.version != 0) refuse("updates {} a second time", show(parameter));
+    check_gradient(parameter, *in[1].meaning, found->second);
+    for (size_t k = 2; k < in.size(); ++k)
+      check_state(parameter, *in[k].meaning, static_cast<int32_t>(k) - 2);
+    for (size_t k = 2; k < in.size(); ++k) {
+      ledger.change(in[k], instr.in[k], at);
+      Meaning state = *in[k].meaning;
+      state.version = 1;
+      Holding value = in[k];
+      value.meaning = known(std::move(state));
+      value.seen = ledger.changes(value.storage);
+      ledger.write(instr.in[k], microbatch(at), std::move(value), instr.in[k]);
+    }
+    Meaning updated = parameter;
+    updated.version = 1;
+    rename(at, instr, ledger, in[0], known(std::move(updated)));
+  }
+
+  void check_gradient(const Meaning& parameter, const Meaning& gradient, TensorId needed) const {
+    if (gradient.addend.zero || gradient.tensor != needed)
+      refuse("updates {} with {}, needs its gradient {}", show(parameter), show(gradient),
+             model_[needed].name);
+    if (!gradient.addend.complete())
+      refuse("updates {} with {}; the gradient must be complete", show(parameter), show(gradient));
+    Box met;
+    if (!meet(parameter.box, gradient.box, met))
+      refuse("updates {} with another part of its gradient, {}", show(parameter), show(gradient));
+  }
+
+  void check_state(const Meaning& parameter, const Meaning& state, int32_t number) const {
+    if (state.tensor != parameter.tensor || state.state != number || state.box != parameter.box ||
+        state.version != 0)
+      refuse("updates {} with {}, needs its optimizer state {}", show(parameter), show(state), number);
+  }
+
+  // --- After the step ---
+
+  void finish() {
+    std::map<std::pair<int, TensorId>, std::vector<Box>> reported;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      At at{static_cast<int32_t>(r), -1, -1};
+      for (const Result& result : program_.ranks[r].results)
+        allowed(at, [&] {
+          check_result(ranks_[r], result);
+          reported[{result.kind, result.tensor}].push_back(result.box);
+        });
+      for (const Load& load : program_.ranks[r].loads)
+        allowed(at, [&] {
+          if (check_updated(static_cast<int32_t>(r), load)) updated_[load.tensor].push_back(load.box);
+        });
+      check_leaks(static_cast<int32_t>(r));
+    }
+    if (reported[{Result::kLoss, model_.loss}].empty()) wrong_.push_back("no rank reports the loss");
+    for (const auto& [parameter, gradient] : model_.gradients) {
+      check_covered("the gradient", gradient, reported[{Result::kGradient, gradient}]);
+      if (program_.optimizer.name != "none")
+        check_covered("the updated parameter", parameter, updated_[parameter]);
+    }
+    for (const auto& [buffer, value] : model_.buffers)
+      check_covered("the new value of buffer", buffer, reported[{Result::kBuffer, buffer}]);
+  }
+
+  void check_result(const Ledger& ledger, const Result& result) const {
+    TensorId needed = result.tensor;
+    if (result.kind == Result::kLoss && needed != model_.loss)
+      refuse("reports {} as the loss", model_[needed].name);
+    if (result.kind == Result::kBuffer) {
+      auto found = new_value_of_.find(needed);
+      if (found == new_value_of_.end())
+        refuse("reports buffer {}, which does not change", model_[needed].name);
+      needed = found->second;
+    }
+    const Holding& value = ledger.read(result.slot, 0);
+    const Meaning& meaning = *value.meaning;
+    int32_t version = result.kind == Result::kParameter && program_.optimizer.name != "none" ? 1 : 0;
+    Box met;
+    bool right = !meaning.addend.zero && meaning.tensor == needed && meaning.version == version &&
+                 meaning.state < 0 && meet(meaning.box, result.box, met) &&
+                 inside(result.box, whole_box(rules_.atoms, needed));
+    if (!right)
+      refuse("reports {} {}{} from {}, which holds {}", name_of(result.kind), model_[result.tensor].name,
+             to_text(result.box), to_text(result.slot), show(meaning));
+    if (!meaning.addend.complete())
+      refuse("reports {} {} from {}, which holds {}", name_of(result.kind), model_[result.tensor].name,
+             to_text(result.slot), show(meaning));
+  }
+
+  /// The next step reads parameters and optimizer states where this one loaded them, or where it reports
+  /// them.
+  bool check_updated(int32_t rank, const Load& load) const {
+    if (program_.optimizer.name == "none" || !gradient_of_.contains(load.tensor)) return false;
+    auto holds = [&](Slot slot) {
+      try {
+        const Meaning& meaning = *ranks_[rank].read(slot, load.microbatch).meaning;
+        return meaning.tensor == load.tensor && meaning.state == load.state && meaning.version == 1 &&
+               meaning.box == load.box;
+      } catch (const Refused&) {
+        return false;
+      }
+    };
+    bool found = holds(load.slot);
+    for (const Result& result : program_.ranks[rank].results)
+      if (result.kind == Result::kParameter && result.tensor == load.tensor) found |= holds(result.slot);
+    if (!found)
+      refuse("{}{}{} is never updated",
+             load.state < 0 ? "" : fmt::format("optimizer state {} of ", load.state),
+             model_[load.tensor].name, to_text(load.box));
+    return load.state < 0;
+  }
+
+  void check_leaks(int32_t rank) {
+    const RankProgram& program = program_.ranks[rank];
+    for (const Ledger::Alive& left : ranks_[rank].alive()) {
+      auto loaded = [&](const Load& load) {
+        return load.slot == left.slot &&
+               (left.slot.space == Space::kRank || load.microbatch == left.microbatch);
+      };
+      auto reported = [&](const Result& result) { return result.slot == left.slot; };
+      if (left.value->sends > 0 || left.value->receiving)
+        say({rank, -1, -1}, fmt::format("never waits for the transfer of {}", to_text(left.slot)));
+      else if (std::none_of(program.loads.begin(), program.loads.end(), loaded) &&
+               std::none_of(program.results.begin(), program.results.end(), reported))
+        say({rank, -1, -1}, fmt::format("never frees {} (micro-batch {}), which holds {}", to_text(left.slot),
+                                        left.microbatch, show(*left.value->meaning)));
+    }
+  }
+
+  void check_covered(const char* what, TensorId tensor, const std::vector<Box>& boxes) {
+    std::vector<Box> missing = uncovered(whole_box(rules_.atoms, tensor), boxes);
+    if (!missing.empty())
+      wrong_.push_back(fmt::format("{} {}{} is on no rank after the step", what, model_[tensor].name,
+                                   to_text(missing[0])));
+  }
+
+  const Model& model_;
+  const Program& program_;
+  Rules rules_;
+  std::vector<std::vector<std::vector<TypeId>>>
+      verified_;  // body, instruction -> operand types last found right
+  std::map<TensorId, TensorId> gradient_of_, new_value_of_;
+  std::vector<Ledger> ranks_;
+  std::map<int32_t, Parcel> parcels_;
+  std::map<TensorId, std::vector<Box>> updated_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program) {
+  std::vector<std::string> wrong = check(program, model);
+  return wrong.empty() ? Certifier(model, atoms, program).run() : wrong;
+}
+
+}  // namespace partita

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "layout/box.h"
+
+namespace partita {
+
+/// Is every interval of `part` inside that of `whole`? False where their leaves differ.
+bool inside(const Box& part, const Box& whole);
+
+/// What no box of `parts` covers, as disjoint boxes. Parts may overlap. REQUIRES: inside(part, whole) for
+/// each. Example: uncovered({{[0,4)}}, {{{[0,1)}}, {{[2,4)}}}) == {{{[1,2)}}}.
+std::vector<Box> uncovered(const Box& whole, const std::vector<Box>& parts);
+
+}  // namespace partita

@@ -1,0 +1,124 @@
+#include "program/ledger.h"
+
+#include <fmt/format.h>
+
+#include "program/words.h"
+
+namespace partita {
+namespace {
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  throw Refused(fmt::format(text, std::forward<Args>(args)...));
+}
+
+}  // namespace
+
+std::string to_text(const At& at) {
+  return at.instr < 0 ? fmt::format("action {}", at.action)
+                      : fmt::format("action {}, instruction {}", at.action, at.instr);
+}
+
+Ledger::Ledger(const RankProgram& rank, int32_t microbatches)
+    : rank_(rank.rank_slots), frames_(microbatches, std::vector<Cell>(rank.frame_slots)) {}
+
+Ledger::Cell& Ledger::cell(Slot slot, int32_t microbatch) {
+  if (slot.space == Space::kRank) return rank_[slot.index];
+  return slot.space == Space::kFrame ? frames_[microbatch][slot.index] : locals_[slot.index];
+}
+
+const Holding& Ledger::read(Slot slot, int32_t microbatch) const {
+  const Cell& at = cell(slot, microbatch);
+  if (!at.value && at.died.action < 0) refuse("reads {}, which was never written", to_text(slot));
+  if (!at.value) refuse("reads {}, which was freed too early, at {}", to_text(slot), to_text(at.died));
+  const Holding& value = *at.value;
+  if (value.receiving) refuse("reads {} before waiting for what it receives", to_text(slot));
+  const Storage& storage = storages_[value.storage];
+  if (value.seen != storage.changes)
+    refuse("reads {}, whose storage was changed in place at {}", to_text(slot), to_text(storage.changed));
+  return value;
+}
+
+Holding& Ledger::live(Slot slot, int32_t microbatch, const char* doing) {
+  Cell& at = cell(slot, microbatch);
+  if (!at.value && at.died.action < 0) refuse("{} {}, which was never written", doing, to_text(slot));
+  if (!at.value) refuse("{} {}, which was freed already, at {}", doing, to_text(slot), to_text(at.died));
+  return *at.value;
+}
+
+void Ledger::write(Slot slot, int32_t microbatch, Holding value, Slot same_as) {
+  Cell& at = cell(slot, microbatch);
+  if (at.value && slot != same_as) refuse("writes over {}, which is still alive", to_text(slot));
+  at.value = std::move(value);
+}
+
+void Ledger::force(Slot slot, int32_t microbatch, Holding value) {
+  cell(slot, microbatch).value = std::move(value);
+}
+
+void Ledger::drop(Slot slot, int32_t microbatch, const At& at) {
+  const Holding& value = live(slot, microbatch, "frees");
+  if (value.receiving) refuse("frees {} before waiting for what it receives", to_text(slot));
+  if (value.sends > 0) refuse("frees {} while it is being sent; wait for the send first", to_text(slot));
+  Cell& place = cell(slot, microbatch);
+  place.value.reset();
+  place.died = at;
+}
+
+int32_t Ledger::allocate() {
+  storages_.emplace_back();
+  return static_cast<int32_t>(storages_.size()) - 1;
+}
+
+void Ledger::change(const Holding& value, Slot slot, const At& at) {
+  if (value.overlapping) refuse("changes {} in place, whose elements share memory", to_text(slot));
+  Storage& storage = storages_[value.storage];
+  if (storage.sends > 0) refuse("changes {} while it is being sent; wait for the send first", to_text(slot));
+  ++storage.changes;
+  storage.changed = at;
+}
+
+void Ledger::send(Slot slot, int32_t microbatch) {
+  Holding& value = live(slot, microbatch, "sends");
+  ++value.sends;
+  ++storages_[value.storage].sends;
+}
+
+void Ledger::sent(Slot slot, int32_t microbatch) {
+  Holding& value = live(slot, microbatch, "waits for the send of");
+  --value.sends;
+  --storages_[value.storage].sends;
+}
+
+void Ledger::arrive(Slot slot, int32_t microbatch, std::shared_ptr<const Meaning> meaning) {
+  Holding& value = live(slot, microbatch, "waits for");
+  value.receiving = false;
+  value.meaning = std::move(meaning);
+}
+
+void Ledger::enter(const Body& body) {
+  if (inside_) return;
+  inside_ = true;
+  locals_.assign(body.locals, {});
+}
+
+std::vector<Slot> Ledger::leave() {
+  std::vector<Slot> left;
+  for (size_t i = 0; inside_ && i < locals_.size(); ++i)
+    if (locals_[i].value) left.push_back({Space::kLocal, static_cast<int32_t>(i)});
+  inside_ = false;
+  return left;
+}
+
+std::vector<Ledger::Alive> Ledger::alive() const {
+  std::vector<Alive> out;
+  auto add = [&](const std::vector<Cell>& cells, Space space, int32_t microbatch) {
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (cells[i].value) out.push_back({{space, static_cast<int32_t>(i)}, microbatch, &*cells[i].value});
+  };
+  add(rank_, Space::kRank, 0);
+  for (size_t m = 0; m < frames_.size(); ++m) add(frames_[m], Space::kFrame, static_cast<int32_t>(m));
+  return out;
+}
+
+}  // namespace partita

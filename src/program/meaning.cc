@@ -1,0 +1,146 @@
+#include "program/meaning.h"
+
+#include <fmt/format.h>
+
+#include "program/span.h"
+#include "program/words.h"
+
+namespace partita {
+namespace {
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  throw Refused(fmt::format(text, std::forward<Args>(args)...));
+}
+
+std::string show(const Rules& rules, const Meaning& meaning) {
+  return to_text(meaning, rules.model, rules.atoms);
+}
+
+void check_same_tensor(const Rules& rules, const Meaning& a, const Meaning& b) {
+  if (a.tensor != b.tensor || a.version != b.version || a.state != b.state)
+    refuse("{} and {} are not pieces of one tensor", show(rules, a), show(rules, b));
+}
+
+}  // namespace
+
+std::string to_text(const Meaning& meaning, const Model& model, const Atoms& atoms) {
+  if (meaning.addend.zero) return "zeros";
+  std::string text = meaning.state >= 0 ? fmt::format("optimizer state {} of ", meaning.state) : "";
+  text += model[meaning.tensor].name + show_spans(meaning.box);
+  if (meaning.version > 0 && meaning.state < 0) text += " after its update";
+  if (meaning.addend.partial())
+    text += fmt::format(", a partial sum of {}", to_text(meaning.addend, model, atoms));
+  return text;
+}
+
+Rules::Rules(const Model& model, const Atoms& atoms) : model(model), atoms(atoms) {
+  for (const Op& op : model.ops) {
+    OpRule rule{.in = inputs_of(op), .whole = view_of(model, op), .view = is_view(op)};
+    rule.reads_apart = !relate(rule.whole).reads.empty();
+    rules_.push_back(std::move(rule));
+  }
+}
+
+Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
+  Meaning sum = *members[0];
+  for (size_t m = 1; m < members.size(); ++m) {
+    const Meaning& next = *members[m];
+    if (next.addend.zero) continue;
+    if (sum.addend.zero) {
+      sum = next;
+      continue;
+    }
+    check_same_tensor(rules, sum, next);
+    if (!meet(sum.box, next.box, sum.box))
+      refuse("{} and {} are different parts, they cannot be added", show(rules, sum), show(rules, next));
+    try {
+      sum.addend = sum.addend + next.addend;
+    } catch (const Clash& clash) {
+      refuse("adds up {}: {}", show_spans(sum.box).insert(0, rules.model[sum.tensor].name),
+             to_text(clash, rules.model, rules.atoms));
+    }
+  }
+  return sum;
+}
+
+const Interval& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut) {
+  bool exists = !meaning.addend.zero && static_cast<size_t>(cut.dim) < meaning.box.size() &&
+                static_cast<size_t>(cut.leaf) < meaning.box[cut.dim].size();
+  if (!exists)
+    refuse("cuts leaf {} of dimension {}, which {} does not have", cut.leaf, cut.dim, show(rules, meaning));
+  const std::vector<Interval>& leaves = meaning.box[cut.dim];
+  int64_t outer = 1, inner = 1;
+  for (size_t l = 0; l < leaves.size(); ++l) {
+    if (!has_length(leaves[l])) refuse("the lengths of {} are not known", show(rules, meaning));
+    if (l < static_cast<size_t>(cut.leaf)) outer *= leaves[l].length();
+    if (l > static_cast<size_t>(cut.leaf)) inner *= leaves[l].length();
+  }
+  if (outer != cut.outer || inner != cut.inner)
+    refuse("cuts dimension {} of {} as ({}, .., {}), needs ({}, .., {})", cut.dim, show(rules, meaning),
+           cut.outer, cut.inner, outer, inner);
+  return leaves[cut.leaf];
+}
+
+Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, const Cut& cut,
+               const std::vector<int64_t>& pieces) {
+  Meaning whole = *members[0];
+  int64_t size = 0;
+  for (size_t m = 0; m < members.size(); ++m) {
+    const Meaning& next = *members[m];
+    Interval span = leaf_of(rules, next, cut);
+    if (span.length() != pieces[m])
+      refuse("member {} brings {}, a piece of {}; {} was declared", m, show(rules, next), span.length(),
+             pieces[m]);
+    size += span.length();
+    if (m == 0) continue;
+    check_same_tensor(rules, whole, next);
+    if (next.addend != whole.addend)
+      refuse("joins {} and {}, which hold different addends", show(rules, whole), show(rules, next));
+    Interval& at = whole.box[cut.dim][cut.leaf];
+    bool loose = is_anywhere(at) || is_anywhere(span);
+    if (!loose && at.end != span.begin)
+      refuse("joins {} and then {}: the pieces do not follow each other in the order of the group",
+             show(rules, whole), show(rules, next));
+    Box rest = next.box;
+    Interval grown = loose ? anywhere(at.length() + span.length()) : Interval{at.begin, span.end};
+    rest[cut.dim][cut.leaf] = at;
+    if (!meet(whole.box, rest, whole.box))
+      refuse("joins {} and {}, which differ in more than the leaf that is joined", show(rules, whole),
+             show(rules, next));
+    whole.box[cut.dim][cut.leaf] = grown;
+  }
+  int64_t all = rules.atoms.sizes[rules.atoms[whole.tensor][cut.dim][cut.leaf].value];
+  if (size > all) refuse("joins {} of {} elements", size, all);
+  Interval& at = whole.box[cut.dim][cut.leaf];
+  at = settled(at, all);
+  return whole;
+}
+
+Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, int64_t begin, int64_t length) {
+  if (whole.addend.zero) return whole;
+  Interval span = leaf_of(rules, whole, cut);
+  if (begin < 0 || length < 0 || begin + length > span.length())
+    refuse("takes {}:{} of {}, which is {} long there", begin, begin + length, show(rules, whole),
+           span.length());
+  Meaning piece = whole;
+  piece.box[cut.dim][cut.leaf] =
+      is_anywhere(span) ? anywhere(length) : Interval{span.begin + begin, span.begin + begin + length};
+  return piece;
+}
+
+void check_type(const Rules& rules, const Meaning& meaning, const TensorType& type) {
+  if (meaning.addend.zero) return;
+  const Tensor& tensor = rules.model[meaning.tensor];
+  bool fits = type.dtype == tensor.dtype && type.shape.size() == meaning.box.size();
+  for (size_t d = 0; fits && d < meaning.box.size(); ++d) {
+    int64_t size = 1;
+    bool known = true;
+    for (const Interval& leaf : meaning.box[d]) size *= leaf.length(), known &= has_length(leaf);
+    if (known) fits = size == type.shape[d];
+  }
+  if (!fits)
+    refuse("makes {} of dtype {} as {}", show(rules, meaning), dtype_name(tensor.dtype), to_text(type));
+}
+
+}  // namespace partita

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layout/atoms.h"
+#include "model/row.h"
+#include "program/addend.h"
+#include "program/program.h"
+
+namespace partita {
+
+/// What a value on a rank IS, in terms of the Model: this box of this tensor, complete or some addends of it.
+/// Zeros belong to no tensor. `version` 1: after the optimizer. `state` >= 0: that optimizer state of the
+/// tensor.
+struct Meaning {
+  TensorId tensor;
+  Box box;  // of spans, see span.h
+  int32_t version = 0, state = -1;
+  Addend addend;
+  bool operator==(const Meaning&) const = default;
+};
+std::string to_text(const Meaning& meaning, const Model& model, const Atoms& atoms);
+
+/// What the certificate knows of the Model's ops, looked up once.
+struct OpRule {
+  std::vector<TensorId> in;
+  OpView whole;
+  bool view = false;
+  bool reads_apart = false;  // some output reads only some of the inputs
+};
+class Rules {
+ public:
+  Rules(const Model& model, const Atoms& atoms);
+  const OpRule& operator[](OpId id) const { return rules_[id.value]; }
+
+  const Model& model;
+  const Atoms& atoms;
+
+ private:
+  std::vector<OpRule> rules_;
+};
+
+/// One operand of an op on a rank.
+struct Operand {
+  const Meaning* meaning = nullptr;
+  const TensorType* type = nullptr;
+  Slot slot;
+};
+
+/// What the op's outputs mean when it is called on these operands (in the order of inputs_of) and makes
+/// outputs of these types (null: not made). Refused where the operands are not what the op's row needs:
+/// - each is the tensor the op reads, and all agree on the interval of every loop they share;
+/// - a loop that is cut may be cut (not frozen); where an output lacks it, the output holds that addend;
+/// - partial sums and zeros come in only through one jointly linear set, whose other members may be anything.
+/// Example: mm(x[0:4, 2:6], w[2:6, 0:8]) of k = 8 means the whole product, addend 2:6 of k.
+std::vector<Meaning> apply(const Rules& rules, OpId op, const std::vector<Operand>& in,
+                           const std::vector<const TensorType*>& out);
+
+/// Refused unless the instruction calls the op with exactly the attributes its row gives for these local
+/// shapes. `operands`: for each input of the op, in order, which input of the instruction it is.
+void check_call(const Rules& rules, const Instr& instr, const std::vector<int>& operands,
+                const std::vector<Operand>& in, const std::vector<const TensorType*>& out);
+
+/// For each input of the op, in order, which input of the instruction it is; Refused where their number
+/// differs.
+std::vector<int> operands_of(const Rules& rules, const Instr& instr);
+
+/// Combine meanings along a cut. Refused with the reason.
+Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members);
+Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, const Cut& cut,
+               const std::vector<int64_t>& pieces);
+Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, int64_t begin, int64_t length);
+
+/// The leaf a cut names. Refused unless it exists in the value and outer and inner are the sizes around it.
+const Interval& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut);
+
+/// Refused unless `type` is that of a value with this meaning: local shape and the tensor's dtype.
+void check_type(const Rules& rules, const Meaning& meaning, const TensorType& type);
+
+}  // namespace partita

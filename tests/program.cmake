@@ -1,0 +1,1 @@
+partita_test(property program_certificate_test lower program)
