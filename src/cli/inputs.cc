@@ -35,16 +35,37 @@ void refuse_what_is_no_capture(const std::string& file) {
         file);
 }
 
+/// The captured size of dimension `dim` of the batch: of the first batch input that has it. 0 if none has.
+int64_t captured_size(const Model& model, size_t dim) {
+  for (const Tensor& tensor : model.tensors) {
+    if (tensor.role == Role::kBatchInput && tensor.shape.size() > dim) return tensor.shape[dim];
+  }
+  return 0;
+}
+
+void need_captured(const std::string& file, const char* flag, const char* what, int64_t wanted,
+                   int64_t captured) {
+  if (wanted && wanted != captured)
+    input_error("{}: {} {}: this step was captured with a {} of {}; capture it with {}", file, flag, wanted,
+                what, captured, wanted);
+}
+
 }  // namespace
 
 void add_model_input(CLI::App& app, ModelInput& input) {
   app.add_option("MODEL", input.file, "a captured *.model.json")->required();
   app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
+  app.add_option("--batch", input.batch, "the global batch; a captured file has its own")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seq", input.seq, "the sequence length; a captured file has its own")
+      ->check(CLI::PositiveNumber);
 }
 
 Model load(const ModelInput& input) {
   refuse_what_is_no_capture(input.file);
   Model model = parse_model(read_file(input.file), input.file);
+  need_captured(input.file, "--batch", "batch", input.batch, captured_size(model, 0));
+  need_captured(input.file, "--seq", "sequence length", input.seq, captured_size(model, 1));
   return input.dtype.empty() ? model : retype(model, parse_dtype(input.dtype, "--dtype"));
 }
 

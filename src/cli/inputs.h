@@ -11,9 +11,10 @@ namespace partita {
 /// MODEL of the command line, with the flags that change it.
 struct ModelInput {
   std::string file;
-  std::string dtype;  // empty: as captured
+  std::string dtype;           // empty: as captured
+  int64_t batch = 0, seq = 0;  // 0: as captured
 };
-/// Adds the positional MODEL and --dtype. `input` must live until the verb runs.
+/// Adds the positional MODEL, --dtype, --batch and --seq. `input` must live until the verb runs.
 void add_model_input(CLI::App& app, ModelInput& input);
 /// Reads, checks and retypes it. InputError says what to give instead where it is not a captured file.
 Model load(const ModelInput& input);

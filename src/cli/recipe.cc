@@ -1,0 +1,102 @@
+#include "plan/recipe.h"
+
+#include <memory>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "cli/inputs.h"
+#include "cli/verbs.h"
+#include "model/decompose.h"
+
+namespace partita {
+namespace {
+
+/// A recipe by name gives its own size the ranks that the other sizes leave.
+struct NameRow {
+  const char* name;
+  int64_t RecipeSpec::*takes;
+  int zero;
+};
+constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp, 0},
+                              {"zero3", &RecipeSpec::dp, 3},
+                              {"tp", &RecipeSpec::tp, 0},
+                              {"pipeline", &RecipeSpec::pp, 0}};
+
+/// Zero: not given.
+struct Options {
+  std::string name;
+  ModelInput model;
+  int64_t ranks = 0, microbatches = 0;
+  RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0};
+  std::string output;
+};
+
+const NameRow& find_name(const std::string& name) {
+  std::vector<std::string> known;
+  for (const NameRow& row : kNames) {
+    if (row.name == name) return row;
+    known.emplace_back(row.name);
+  }
+  input_error("recipe '{}' is not known; there are {}, and products of them with --dp, --tp, --pp{}", name,
+              fmt::join(known, ", "), did_you_mean(name, known));
+}
+
+RecipeSpec spec_of(const Options& options) {
+  const NameRow& row = find_name(options.name);
+  RecipeSpec spec = options.sizes;
+  bool open = spec.*row.takes == 0;
+  for (int64_t RecipeSpec::*size : {&RecipeSpec::dp, &RecipeSpec::tp, &RecipeSpec::pp}) {
+    if (spec.*size == 0) spec.*size = 1;
+  }
+  int64_t taken = spec.dp * spec.tp * spec.pp;
+  if (open && options.ranks % taken == 0) spec.*row.takes = options.ranks / taken;
+  if (spec.dp * spec.tp * spec.pp != options.ranks)
+    input_error("recipe {}: dp {} x tp {} x pp {} are not {} ranks; change --ranks or a size", options.name,
+                spec.dp, spec.tp, spec.pp, options.ranks);
+  spec.zero = std::max(spec.zero, row.zero);
+  // A pipeline with one micro-batch would leave all stages but one idle.
+  spec.microbatches = options.microbatches ? options.microbatches : spec.pp;
+  return spec;
+}
+
+void run(const Options& options, const Command& command) {
+  RecipeSpec spec = spec_of(options);
+  Model model = load(options.model);
+  Plan plan = recipe(model, spec);
+  std::vector<std::string> wrong = check(plan, model, find_atoms(decompose(model)));
+  if (!wrong.empty()) input_error("recipe {}: {}", options.name, wrong[0]);
+  std::string json = to_json(plan);
+  if (!options.output.empty()) write_file(options.output, json);
+  command.answer({{"summary", plan.summary}, {"plan", Json::parse(json)}},
+                 options.output.empty() ? json : fmt::format("{}: {}\n", options.output, plan.summary));
+}
+
+}  // namespace
+
+void add_recipe(CLI::App& app, Command& command) {
+  auto options = std::make_shared<Options>();
+  RecipeSpec& sizes = options->sizes;
+  auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  app.add_option("NAME", options->name, "dp, zero3, tp or pipeline; it gets the ranks the sizes below leave")
+      ->required();
+  add_model_input(app, options->model);
+  app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);
+  app.add_option("--dp", sizes.dp, "ranks the batch is split over")->check(positive);
+  app.add_option("--tp", sizes.tp, "ranks the tensors are split over")->check(positive);
+  app.add_option("--pp", sizes.pp, "stages")->check(positive);
+  app.add_option("--zero", sizes.zero, "3: store parameters, gradients and states in pieces over dp")
+      ->check(CLI::IsMember({0, 3}));
+  app.add_option("--microbatches", options->microbatches,
+                 "pieces of the batch, one after another; as many as stages without it")
+      ->check(positive);
+  app.add_option("--schedule", sizes.schedule, "order of a pipeline: 1f1b, gpipe")->capture_default_str();
+  app.add_option("--optimizer", sizes.optimizer.name, "adamw, sgd or none")
+      ->check(CLI::IsMember({"adamw", "sgd", "none"}))
+      ->capture_default_str();
+  app.add_option("-o,--output", options->output, "write the plan here instead of printing it");
+  app.footer(
+      "Example: partita recipe pipeline gpt2.model.json --ranks 4 --tp 2 --microbatches 4 -o plan.json");
+  app.callback([options, &command] { run(*options, command); });
+}
+
+}  // namespace partita
