@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -110,6 +111,33 @@ TEST(ModelJson, RefusesEveryCutFile) {
   std::string text = to_json(small_model());
   for (size_t length = 0; length + 2 < text.size(); ++length)
     EXPECT_NE(refusal(text.substr(0, length)), "accepted");
+}
+
+// A damaged file is either refused with an InputError or still a sound model; nothing else may escape.
+TEST(ModelJson, SurvivesRandomDamage) {
+  std::string whole = to_json(small_model());
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    std::mt19937 random(seed);
+    std::string text = whole;
+    for (unsigned change = 0; change <= seed % 3; ++change) {
+      size_t at = random() % text.size();
+      constexpr char kBytes[] = "0129-%[]{},:\"\\ntfe.\xff";
+      char byte = kBytes[random() % (sizeof(kBytes) - 1)];
+      if (random() % 3 == 0)
+        text.erase(at, 1);
+      else if (random() % 2)
+        text[at] = byte;
+      else
+        text.insert(at, 1, byte);
+    }
+    try {
+      Model model = parse_model(text, "m");
+      EXPECT_EQ(check(model), std::vector<std::string>{}) << "seed " << seed;
+    } catch (const InputError&) {
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "seed " << seed << ": " << error.what();
+    }
+  }
 }
 
 TEST(ModelJson, RefusesNumbersThatDoNotFitADouble) {
