@@ -1,0 +1,1 @@
+partita_test(unit lower_test lower program)
