@@ -56,6 +56,8 @@ class Lister {
     listed_.order.resize(flow.devices);
     listed_.end.assign(flow.lines.size() * m_, -1);
     for (int device = 0; device < flow.devices; ++device) vaults_.emplace_back(flow, device);
+    warmup_ = policy.warmup;
+    if (warmup_.empty()) warmup_.assign(flow.devices, INT64_MAX);
   }
 
   std::optional<Listed> run() {
@@ -101,6 +103,7 @@ class Lister {
       if (end < 0) return kNever;
       start = std::max(start, end + feed.delay);
     }
+    if (k > 0 && l.kind == StepKind::kForward && l.cost > warmup_[l.device]) return kNever;
     return vaults_[l.device].may_take(k, l.take) ? start : kNever;
   }
 
@@ -134,6 +137,8 @@ class Lister {
     listed_.end[size_t(choice.line) * m_ + k] = free_[device];
     listed_.order[device].push_back({choice.line, k});
     vaults_[device].run(k, line.take, line.give);
+    if (line.kind != StepKind::kForward) warmup_[device] = INT64_MAX;
+    else if (warmup_[device] != INT64_MAX) warmup_[device] -= line.cost;
     choose(device);
     for (const Flow::Feed& feed : line.outputs)
       if (int reader = flow_.lines[feed.line].device; reader != device && next_[feed.line] == k) choose(reader);
@@ -143,7 +148,7 @@ class Lister {
   const Policy& policy_;
   const int m_;
   std::vector<int> next_;
-  std::vector<int64_t> free_, starts_;
+  std::vector<int64_t> free_, starts_, warmup_;
   std::vector<Choice> best_;
   std::vector<Vault> vaults_;
   Listed listed_;
@@ -153,7 +158,7 @@ class Lister {
 
 std::optional<Listed> list_schedule(const Flow& flow, const Policy& policy) { return Lister(flow, policy).run(); }
 
-Listed retime(const Flow& flow, FlowOrder order) {
+std::optional<Listed> try_retime(const Flow& flow, FlowOrder order) {
   const size_t m = flow.microbatches;
   Listed listed{.order = std::move(order)};
   listed.end.assign(flow.lines.size() * m, -1);
@@ -186,12 +191,18 @@ Listed retime(const Flow& flow, FlowOrder order) {
     while (try_step(device)) {
     }
   }
-  CHECK_EQ(done, flow.lines.size() * m);
+  if (done != flow.lines.size() * m) return std::nullopt;
   for (int d = 0; d < flow.devices; ++d) {
     listed.makespan = std::max(listed.makespan, free[d]);
     if (first[d] >= 0) listed.span = std::max(listed.span, free[d] - first[d]);
   }
   return listed;
+}
+
+Listed retime(const Flow& flow, FlowOrder order) {
+  std::optional<Listed> listed = try_retime(flow, std::move(order));
+  CHECK(listed.has_value());
+  return std::move(*listed);
 }
 
 std::vector<int64_t> starts_of(const Flow& flow, const Listed& listed) {

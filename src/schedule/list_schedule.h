@@ -13,6 +13,9 @@ namespace partita {
 struct Policy {
   std::vector<int64_t> rank;  ///< [line * microbatches + microbatch]
   double patience = 1;
+  /// Ticks of forwards a device may run before its first backward (micro-batch 0 excepted); empty: no limit.
+  /// One forward too many delays that backward on every device behind it.
+  std::vector<int64_t> warmup;
 };
 
 /// An order with its times: end of each operation in ticks, [line * microbatches + microbatch].
@@ -30,6 +33,9 @@ std::optional<Listed> list_schedule(const Flow& flow, const Policy& policy);
 
 /// Times of a given order, run as early as possible. REQUIRES: the order has no deadlock.
 Listed retime(const Flow& flow, FlowOrder order);
+
+/// The same; nullopt if the order deadlocks.
+std::optional<Listed> try_retime(const Flow& flow, FlowOrder order);
 
 /// Start of every operation, as ranks that make list_schedule follow this order.
 std::vector<int64_t> starts_of(const Flow& flow, const Listed& listed);

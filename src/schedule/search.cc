@@ -1,20 +1,17 @@
 #include "schedule/search.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "schedule/bound.h"
+#include "schedule/exact.h"
 #include "schedule/list_schedule.h"
+#include "schedule/polish.h"
 #include "schedule/seeds.h"
 
 namespace partita {
 namespace {
-
-// Orders are compared by the objective first and the other measure second.
-std::pair<int64_t, int64_t> score(const Listed& listed, Objective objective) {
-  if (objective == Objective::kSpan) return {listed.span, listed.makespan};
-  return {listed.makespan, listed.span};
-}
 
 struct Candidate {
   Listed listed;
@@ -27,7 +24,8 @@ class Search {
       : problem_(problem), flow_(flow), back_(reversed(flow)),
         bound_(problem.objective == Objective::kSpan ? span_bound(flow) : makespan_bound(flow)) {
     ops_ = int64_t(flow.lines.size()) * flow.microbatches;
-    budget_ = 400'000;
+    // At least so many passes over the whole: a large problem gets more time, not a worse answer.
+    budget_ = std::max<int64_t>(400'000, 30 * ops_);
     for (int i = 1; i < problem.effort; ++i) budget_ *= 3;
   }
 
@@ -44,6 +42,7 @@ class Search {
     spent_ += ops_;
     std::optional<Listed> listed = list_schedule(flow_, policy);
     if (!listed) return false;
+    scores_[origin] = score(*listed, problem_.objective);
     offer(std::move(*listed), origin);
     return true;
   }
@@ -82,11 +81,85 @@ class Search {
     }
   }
 
+  // Polishes the best few of the pool, each with a share of the work.
+  void polish_best(int64_t share) {
+    std::vector<Candidate> chosen(pool_.begin(), pool_.begin() + std::min(pool_.size(), kPolished));
+    for (const Candidate& candidate : chosen) {
+      if (optimal()) return;
+      Listed better = polish(flow_, candidate.listed, {problem_.objective, problem_.objective}, bound_, share, spent_);
+      if (!known(better)) offer(std::move(better), candidate.origin + ", polished");
+    }
+  }
+
+  // Once the makespan is settled, shortens the spans without losing it.
+  void polish_other(int64_t work) {
+    if (problem_.objective != Objective::kMakespan) return;
+    Candidate best = pool_.front();
+    Listed better = polish(flow_, best.listed, {Objective::kMakespan, Objective::kSpan}, span_bound(flow_), work, spent_);
+    if (!known(better)) offer(std::move(better), best.origin + ", polished");
+  }
+
+  int64_t budget() const { return budget_; }
+
+  // Small problems: tries to beat the best order, again and again with more width; when the enumeration comes out
+  // complete, what is left is optimal.
+  void enumerate_small() {
+    if (problem_.objective != Objective::kMakespan || ops_ > kEnumerable) return;
+    for (size_t width = 300; !optimal() && width <= kWidest; width *= 10) {
+      int64_t spent = 0;
+      Enumerated found = enumerate(flow_, pool_.front().listed.makespan, width, INT64_MAX, spent);
+      if (found.better) offer(std::move(*found.better), "enumeration");
+      if (found.complete && !found.better) {
+        bound_ = pool_.front().listed.makespan;
+        certified_ = "exact search";
+      }
+      if (found.better) width /= 10;
+    }
+  }
+
+  const std::string& certified() const { return certified_; }
+
+  // Device by device, one forward more or fewer before the first backward, as long as that helps.
+  void tune_warmup(const std::vector<NamedPolicy>& policies) {
+    std::vector<std::pair<std::pair<int64_t, int64_t>, size_t>> ranked;
+    for (size_t i = 0; i < policies.size(); ++i)
+      if (!policies[i].policy.warmup.empty()) ranked.push_back({scores_.at(policies[i].name), i});
+    std::sort(ranked.begin(), ranked.end());
+    // Equal scores are most often equal orders.
+    ranked.erase(std::unique(ranked.begin(), ranked.end(), [](auto& a, auto& b) { return a.first == b.first; }),
+                 ranked.end());
+    for (size_t i = 0; i < std::min(ranked.size(), kTuned); ++i)
+      tune(policies[ranked[i].second], ranked[i].first);
+  }
+
   const Candidate& best() const { return pool_.front(); }
   int64_t bound() const { return bound_; }
 
  private:
-  static constexpr size_t kPool = 12;
+  static constexpr size_t kPool = 12, kTuned = 3, kPolished = 3, kWidest = 30'000;
+  static constexpr int64_t kEnumerable = 300;
+
+  void tune(NamedPolicy from, std::pair<int64_t, int64_t> best) {
+    std::vector<int64_t> forward(flow_.devices, 0);
+    for (const Flow::Line& line : flow_.lines)
+      if (line.kind == StepKind::kForward) forward[line.device] = std::max(forward[line.device], line.cost);
+    for (bool helped = true; helped && !exhausted();) {
+      helped = false;
+      for (int device = 0; device < flow_.devices && !exhausted(); ++device)
+        for (int64_t change : {forward[device], -forward[device]}) {
+          NamedPolicy trial = from;
+          trial.policy.warmup[device] += change;
+          spent_ += ops_;
+          Listed listed = *list_schedule(flow_, trial.policy);
+          auto now = score(listed, problem_.objective);
+          if (now >= best) continue;
+          best = now;
+          from = std::move(trial);
+          helped = true;
+          offer(std::move(listed), from.name + ", tuned");
+        }
+    }
+  }
 
   bool known(const Listed& listed) const {
     return std::any_of(pool_.begin(), pool_.end(),
@@ -106,7 +179,9 @@ class Search {
   const Flow& flow_;
   Flow back_;
   int64_t bound_, ops_ = 0, spent_ = 0, budget_ = 0;
+  std::string certified_ = "heads, tails and memory";
   std::vector<Candidate> pool_;
+  std::map<std::string, std::pair<int64_t, int64_t>> scores_;  // of each policy, for tuning
 };
 
 Schedule shape_of(const SearchProblem& problem) {
@@ -144,17 +219,21 @@ Found search_schedule(const SearchProblem& problem) {
     follow.patience = 0;
     search.list(follow, seed.name + " followed at once");
     if (within_caps(flow, listed.order)) search.offer(std::move(listed), seed.name);
-    if (search.optimal()) break;
   }
-  if (!search.optimal())
-    for (const NamedPolicy& greedy : greedy_policies(problem, flow))
-      if (!search.list(greedy.policy, greedy.name)) too_small(problem, flow);
+  // All of them, even when the first is optimal: the other measure decides among equals.
+  std::vector<NamedPolicy> policies = greedy_policies(problem, flow);
+  for (const NamedPolicy& greedy : policies)
+    if (!search.list(greedy.policy, greedy.name)) too_small(problem, flow);
+  search.tune_warmup(policies);
   search.improve();
+  search.enumerate_small();
+  search.polish_best(search.budget() / 6);
+  search.polish_other(search.budget() / 6);
   const Candidate& best = search.best();
   return {.schedule = to_schedule(flow, best.listed.order, shape_of(problem)),
           .objective = ticks.time(score(best.listed, problem.objective).first),
           .bound = ticks.time(search.bound()),
-          .certified = "heads, tails and memory",
+          .certified = search.certified(),
           .origin = best.origin};
 }
 

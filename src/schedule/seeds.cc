@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "schedule/bound.h"
 
 namespace partita {
 namespace {
@@ -76,17 +76,44 @@ std::vector<Seed> named_seeds(const SearchProblem& problem, const Flow& flow) {
   return seeds;
 }
 
+namespace {
+
+// Time between the first forward of a device and the earliest moment its first backward could start, plus
+// `more` forwards: that much room there is before the backward.
+std::vector<int64_t> warmup_room(const Flow& flow, bool more) {
+  HeadTail ends = heads_and_tails(flow);
+  std::vector<int64_t> room;
+  for (const std::vector<int>& lines : flow.of_device) {
+    int64_t first = INT64_MAX, backward = INT64_MAX, cost = 0;
+    for (int line : lines) {
+      int64_t head = ends.head[size_t(line) * flow.microbatches];
+      bool forward = flow.lines[line].kind == StepKind::kForward;
+      if (forward) cost = std::max(cost, flow.lines[line].cost);
+      int64_t& earliest = forward ? first : backward;
+      earliest = std::min(earliest, head);
+    }
+    room.push_back(lines.empty() ? 0 : backward - first + (more ? cost - 1 : 0));
+  }
+  return room;
+}
+
+}  // namespace
+
 std::vector<NamedPolicy> greedy_policies(const SearchProblem& problem, const Flow& flow) {
   const int64_t m = problem.microbatches, P = problem.devices, S = P * problem.chunks;
+  const std::vector<int64_t> exact = warmup_room(flow, false), more = warmup_room(flow, true);
   std::vector<NamedPolicy> all;
   auto add = [&](const std::string& name, auto&& rank) {
     Policy policy;
     for (const Flow::Line& line : flow.lines)
       for (int k = 0; k < m; ++k) policy.rank.push_back(rank(line, int64_t(k)));
-    for (double patience : {0.0, 1.0}) {
-      policy.patience = patience;
-      all.push_back({fmt::format("{}{}", name, patience > 0 ? ", patient" : ""), policy});
-    }
+    for (double patience : {0.0, 0.5, 1.0})
+      for (int room = 0; room < 3; ++room) {
+        policy.patience = patience;
+        policy.warmup = room == 0 ? std::vector<int64_t>() : room == 1 ? exact : more;
+        all.push_back({fmt::format("{}, patience {}{}", name, patience,
+                                   room == 0 ? "" : room == 1 ? ", short warm-up" : ", warm-up"), policy});
+      }
   };
   auto weight = [](const Flow::Line& line) { return line.kind == StepKind::kWeightGrad; };
   auto forward = [](const Flow::Line& line) { return line.kind == StepKind::kForward; };

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "schedule/evaluate.h"
+#include "schedule/search.h"
 
 namespace partita {
 namespace {
@@ -122,6 +123,56 @@ TEST(PipelineCases, EveryNamedRowIsMet) {
     ++seen;
   }
   EXPECT_EQ(seen, 59);
+}
+
+Placement placement_of(const CaseRow& row) {
+  const std::string& name = row.at("placement");
+  return name == "linear" ? Placement::kLinear : name == "loop" ? Placement::kLoop : Placement::kZigzag;
+}
+
+SearchProblem case_problem(const CaseRow& row) {
+  SearchProblem problem{.devices = whole(row, "P"),
+                        .microbatches = whole(row, "microbatches"),
+                        .chunks = whole(row, "chunks_per_device"),
+                        .placement = placement_of(row),
+                        .split = !row.at("cost_W").empty()};
+  ScheduleParams params{.devices = problem.devices, .microbatches = problem.microbatches};
+  problem.costs = case_costs(row, blank("search", problem.placement, params, problem.chunks));
+  return problem;
+}
+
+TEST(PipelineCases, EveryOptimumIsFoundAndProved) {
+  int seen = 0;
+  for (const CaseRow& row : read_cases()) {
+    if (!row.at("schedule").starts_with("optimal")) continue;
+    SearchProblem problem = case_problem(row);
+    problem.cap.assign(problem.devices, std::stoi(row.at("memory_cap").substr(sizeof("in-flight <= ") - 1)));
+    Found found = search_schedule(problem);
+    Evaluation run = evaluate(found.schedule, problem.costs);
+    EXPECT_EQ(run.makespan, found.objective) << row.at("id");
+    EXPECT_EQ(found.bound, found.objective) << row.at("id") << " is not proved";
+    compare(row, "makespan", run.makespan);
+    compare_peaks(row, run);
+    ++seen;
+  }
+  EXPECT_EQ(seen, 22);
+}
+
+// Searched schedules of the zero-bubble paper, under 2 P micro-batches of bytes, where a weight gradient holds half.
+TEST(PipelineCases, EverySearchedRowIsMetOrBeaten) {
+  int seen = 0;
+  for (const CaseRow& row : read_cases()) {
+    if (!row.at("schedule").starts_with("zb_auto")) continue;
+    SearchProblem problem = case_problem(row);
+    problem.objective = Objective::kSpan;
+    problem.costs.memory.assign(problem.devices, {2, 1});
+    problem.cap.assign(problem.devices, 2 * 2 * problem.devices);
+    Evaluation run = evaluate(search_schedule(problem).schedule, problem.costs);
+    EXPECT_LE(*std::max_element(run.peak_memory.begin(), run.peak_memory.end()), problem.cap[0]);
+    compare(row, "bubble_rate_span", run.bubble_span);
+    ++seen;
+  }
+  EXPECT_EQ(seen, 7);
 }
 
 }  // namespace
