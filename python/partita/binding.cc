@@ -12,6 +12,7 @@
 #include "run/session.h"
 #include "run/straight_line.h"
 #include "run/torch/value.h"
+#include "run/torch/workspace.h"
 
 namespace partita {
 namespace {
@@ -122,6 +123,17 @@ py::tuple run_step(const std::string& model_json, const TensorDict& weights, con
   return py::make_tuple(loss, gradients(session), buffers(session));
 }
 
+std::vector<std::tuple<std::string, Bytes, Bytes>> workspace(const std::string& model_json,
+                                                             const TensorDict& weights,
+                                                             const TensorDict& batch) {
+  Model model = parse_model(model_json, "model");
+  Given given(weights, "weights"), inputs(batch, "batch");
+  std::vector<std::tuple<std::string, Bytes, Bytes>> rows;
+  for (const OpMemory& memory : measure_workspace(model, given.views(), inputs.views()))
+    rows.emplace_back(model[memory.op].name, memory.outputs, memory.workspace);
+  return rows;
+}
+
 }  // namespace
 }  // namespace partita
 
@@ -132,6 +144,9 @@ PYBIND11_MODULE(_partita, m) {
   py::register_exception<RunError>(m, "RunError", errors.attr("RunError"));
   m.def("run_step", &run_step, py::arg("model"), py::arg("weights"), py::arg("batch"), py::arg("threads") = 0,
         "One forward and backward of a captured step on one device: (loss, gradients, new buffers).");
+  m.def(
+      "workspace", &workspace, py::arg("model"), py::arg("weights"), py::arg("batch"),
+      "What each op of a step allocates on one device: (op, bytes of its outputs, hidden temporary bytes).");
   py::class_<Session>(m, "Session", "A step with its parameters and optimizer states, on thread ranks.")
       .def(py::init(&open_session), py::arg("model"), py::arg("weights"), py::arg("plan") = "",
            py::arg("optimizer") = py::dict(), py::arg("threads") = 0)

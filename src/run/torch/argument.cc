@@ -2,6 +2,7 @@
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
+#include <ATen/ops/scalar_tensor.h>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -70,8 +71,9 @@ double number(const Arg& arg, const c10::Type& type, const std::string& where) {
   return arg.kind == Arg::kFloat ? arg.number : static_cast<double>(arg.integer);
 }
 
-IValue wrapped_number(const Arg& arg) {
-  at::Tensor tensor = c10::scalar_to_tensor(scalar(arg));
+IValue wrapped_number(const Arg& arg, std::optional<DType> dtype) {
+  at::Tensor tensor =
+      dtype ? at::scalar_tensor(scalar(arg), scalar_type(*dtype)) : c10::scalar_to_tensor(scalar(arg));
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
   return tensor;
 }
@@ -110,8 +112,7 @@ IValue value(const Arg& arg, const c10::Type& type, std::optional<int32_t> lengt
       return value(arg, *type.expectRef<c10::OptionalType>().getElementType(), length, where);
     case TypeKind::TensorType:
       if (arg.kind == Arg::kNone) return at::Tensor();
-      if (!is_number(arg)) refuse(type, where);
-      return wrapped_number(arg);
+      refuse(type, where);
     case TypeKind::IntType:
     case TypeKind::SymIntType:
       return integer(arg, type, where);
@@ -138,7 +139,9 @@ IValue value(const Arg& arg, const c10::Type& type, std::optional<int32_t> lengt
 
 }  // namespace
 
-IValue constant_argument(const Arg& arg, const c10::Argument& formal, const std::string& where) {
+IValue constant_argument(const Arg& arg, const c10::Argument& formal, std::optional<DType> number,
+                         const std::string& where) {
+  if (is_number(arg) && formal.type()->kind() == TypeKind::TensorType) return wrapped_number(arg, number);
   return value(arg, *formal.type(), formal.N(), where);
 }
 

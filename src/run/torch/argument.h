@@ -2,6 +2,7 @@
 
 #include <ATen/core/function_schema.h>
 
+#include <optional>
 #include <string>
 
 #include "model/model.h"
@@ -9,9 +10,10 @@
 namespace partita {
 
 /// An argument without tensors as the value the dispatcher takes at this place of a schema. A number where a
-/// tensor is expected becomes a 0-dimensional wrapped number, as Python's argument parser makes it. Throws
-/// InputError that begins with `where`.
-c10::IValue constant_argument(const Arg& arg, const c10::Argument& formal, const std::string& where);
+/// tensor is expected becomes a 0-dimensional wrapped number, of dtype `number` or, without one, as Python's
+/// argument parser makes it. Throws InputError that begins with `where`.
+c10::IValue constant_argument(const Arg& arg, const c10::Argument& formal, std::optional<DType> number,
+                              const std::string& where);
 
 /// Is the place of type Tensor?[] (indices), rather than Tensor[]?
 bool takes_optional_tensors(const c10::Argument& formal);

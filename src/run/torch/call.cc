@@ -25,12 +25,25 @@ struct Item {
   std::vector<Input> inputs;  // in a list of optional tensors a missing one has index -1
 };
 
+// ATen implements the first by allocating a wrapped number and dispatching the second; here the number is
+// made once.
+struct TensorForm {
+  std::string_view scalar, tensor;
+};
+constexpr TensorForm kTensorForms[] = {{"aten.add.Scalar", "aten.add.Tensor"},
+                                       {"aten.sub.Scalar", "aten.sub.Tensor"},
+                                       {"aten.mul.Scalar", "aten.mul.Tensor"},
+                                       {"aten.div.Scalar", "aten.div.Tensor"}};
+
 c10::OperatorHandle find_operator(const Op& op) {
-  size_t dot = op.target.find('.'), last = op.target.rfind('.');
+  std::string target = op.target;
+  for (const TensorForm& form : kTensorForms)
+    if (form.scalar == target) target = form.tensor;
+  size_t dot = target.find('.'), last = target.rfind('.');
   if (dot == std::string::npos || dot == last)
     input_error("op {}: target \"{}\" is not of the form aten.name.overload", op.name, op.target);
-  std::string name = op.target.substr(0, dot) + "::" + op.target.substr(dot + 1, last - dot - 1);
-  std::string overload = op.target.substr(last + 1);
+  std::string name = target.substr(0, dot) + "::" + target.substr(dot + 1, last - dot - 1);
+  std::string overload = target.substr(last + 1);
   auto found = c10::Dispatcher::singleton().findSchema({name, overload == "default" ? "" : overload});
   if (!found)
     input_error("op {}: this torch has no {}; capture with the torch that runs it", op.name, op.target);
@@ -41,7 +54,21 @@ bool has_tensor(const Arg& arg) {
   return arg.kind == Arg::kTensor || std::any_of(arg.items.begin(), arg.items.end(), has_tensor);
 }
 
-Item make_item(const Arg& arg, const c10::Argument& formal, const Instr& instr, const std::string& where) {
+// The dtype in which an op computes with a number beside its tensors, where that is certain: all of them are
+// float32 or all float64. A wrapped number of that dtype needs no conversion at each call. (Half precisions
+// compute with the unrounded number.)
+std::optional<DType> number_dtype(const Model& model, const Op& op) {
+  std::optional<DType> dtype;
+  for (TensorId input : inputs_of(op)) {
+    if (dtype && *dtype != model[input].dtype) return std::nullopt;
+    dtype = model[input].dtype;
+  }
+  bool plain = dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  return plain ? dtype : std::nullopt;
+}
+
+Item make_item(const Arg& arg, const c10::Argument& formal, const Instr& instr, std::optional<DType> number,
+               const std::string& where) {
   Item item;
   auto input = [&](const Arg& a) {
     return a.kind == Arg::kTensor ? Input{instr.in[a.tensor.value]} : Input{};
@@ -53,7 +80,7 @@ Item make_item(const Arg& arg, const c10::Argument& formal, const Instr& instr, 
     item.kind = takes_optional_tensors(formal) ? Item::kOptionalTensors : Item::kTensors;
     for (const Arg& a : arg.items) item.inputs.push_back(input(a));
   } else {
-    item.constant = constant_argument(arg, formal, where);
+    item.constant = constant_argument(arg, formal, number, where);
   }
   return item;
 }
@@ -65,14 +92,16 @@ const Arg* find_argument(const Instr& instr, size_t position, const std::string&
   return nullptr;
 }
 
-std::vector<Item> make_items(const Op& op, const Instr& instr, const c10::FunctionSchema& schema) {
+std::vector<Item> make_items(const Model& model, const Instr& instr, const c10::FunctionSchema& schema) {
+  const Op& op = model[instr.op];
+  std::optional<DType> number = number_dtype(model, op);
   std::vector<Item> items;
   size_t used = 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& formal = schema.arguments()[i];
     std::string where = fmt::format("op {} ({}): argument {}", op.name, op.target, formal.name());
     if (const Arg* arg = find_argument(instr, i, formal.name())) {
-      items.push_back(make_item(*arg, formal, instr, where));
+      items.push_back(make_item(*arg, formal, instr, number, where));
       ++used;
     } else if (formal.default_value()) {
       items.push_back({Item::kConstant, *formal.default_value(), {}});
@@ -129,10 +158,11 @@ struct Call::Prepared {
   bool spreads = false;  // returns one list of tensors
 };
 
-Call::Call(const Op& op, const Instr& instr) {
+Call::Call(const Model& model, const Instr& instr) {
+  const Op& op = model[instr.op];
   c10::OperatorHandle handle = find_operator(op);
   const c10::FunctionSchema& schema = handle.schema();
-  std::vector<Item> items = make_items(op, instr, schema);
+  std::vector<Item> items = make_items(model, instr, schema);
   std::set<Slot> drop(instr.drop.begin(), instr.drop.end());
   mark_last(items, drop);
   bool spreads =

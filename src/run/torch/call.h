@@ -12,7 +12,7 @@ namespace partita {
 class Call {
  public:
   /// Throws InputError if this torch has no such op or its schema does not take the arguments.
-  Call(const Op& op, const Instr& instr);
+  Call(const Model& model, const Instr& instr);
   ~Call();
   Call(Call&&) noexcept;
 

@@ -23,7 +23,7 @@ std::vector<PreparedBody> prepare(const Program& program, const Model& model) {
       made.instr = &instr;
       made.name = &kKindNames[static_cast<int>(instr.kind)];
       if (instr.kind == InstrKind::kCompute) {
-        made.call.emplace(model[instr.op], instr);
+        made.call.emplace(model, instr);
         made.name = &model[instr.op].name;
       }
       for (Slot slot : instr.drop) {
