@@ -30,10 +30,14 @@ struct Item {
 struct TensorForm {
   std::string_view scalar, tensor;
 };
-constexpr TensorForm kTensorForms[] = {{"aten.add.Scalar", "aten.add.Tensor"},
-                                       {"aten.sub.Scalar", "aten.sub.Tensor"},
-                                       {"aten.mul.Scalar", "aten.mul.Tensor"},
-                                       {"aten.div.Scalar", "aten.div.Tensor"}};
+constexpr TensorForm kTensorForms[] = {
+    {"aten.add.Scalar", "aten.add.Tensor"},   {"aten.sub.Scalar", "aten.sub.Tensor"},
+    {"aten.rsub.Scalar", "aten.rsub.Tensor"}, {"aten.mul.Scalar", "aten.mul.Tensor"},
+    {"aten.div.Scalar", "aten.div.Tensor"},   {"aten.remainder.Scalar", "aten.remainder.Tensor"},
+    {"aten.eq.Scalar", "aten.eq.Tensor"},     {"aten.ne.Scalar", "aten.ne.Tensor"},
+    {"aten.lt.Scalar", "aten.lt.Tensor"},     {"aten.le.Scalar", "aten.le.Tensor"},
+    {"aten.gt.Scalar", "aten.gt.Tensor"},     {"aten.ge.Scalar", "aten.ge.Tensor"},
+};
 
 c10::OperatorHandle find_operator(const Op& op) {
   std::string target = op.target;
