@@ -52,7 +52,7 @@ class Lister {
  public:
   Lister(const Flow& flow, const Policy& policy)
       : flow_(flow), policy_(policy), m_(flow.microbatches), next_(flow.lines.size(), 0), free_(flow.devices, 0),
-        best_(flow.devices) {
+        ready_(flow.lines.size(), kNever), best_(flow.devices) {
     listed_.order.resize(flow.devices);
     listed_.end.assign(flow.lines.size() * m_, -1);
     for (int device = 0; device < flow.devices; ++device) vaults_.emplace_back(flow, device);
@@ -63,6 +63,7 @@ class Lister {
   std::optional<Listed> run() {
     for (const Vault& vault : vaults_)
       if (!vault.can_hold_one()) return std::nullopt;
+    for (size_t line = 0; line < flow_.lines.size(); ++line) refresh(int(line));
     for (int device = 0; device < flow_.devices; ++device) choose(device);
     for (size_t left = flow_.lines.size() * m_; left > 0; --left) append(earliest_device());
     for (int device = 0; device < flow_.devices; ++device) {
@@ -92,19 +93,28 @@ class Lister {
     return device;
   }
 
-  // When the next operation of `line` could start; kNever while an input is not scheduled or memory forbids it.
-  int64_t start_of(int line) const {
+  // When the inputs of the next operation of `line` are there; kNever while one is not scheduled. Kept up to date
+  // because choosing asks far more often than anything changes.
+  void refresh(int line) {
     int k = next_[line];
-    if (k == m_) return kNever;
-    const Flow::Line& l = flow_.lines[line];
-    int64_t start = free_[l.device];
-    for (const Flow::Feed& feed : l.inputs) {
+    ready_[line] = k == m_ ? kNever : 0;
+    if (k == m_) return;
+    for (const Flow::Feed& feed : flow_.lines[line].inputs) {
       int64_t end = listed_.end[size_t(feed.line) * m_ + k];
-      if (end < 0) return kNever;
-      start = std::max(start, end + feed.delay);
+      if (end < 0) ready_[line] = kNever;
+      if (end < 0) return;
+      ready_[line] = std::max(ready_[line], end + feed.delay);
     }
-    if (k > 0 && l.kind == StepKind::kForward && l.cost > warmup_[l.device]) return kNever;
-    return vaults_[l.device].may_take(k, l.take) ? start : kNever;
+  }
+
+  // When the next operation of `line` could start; kNever while inputs, memory or the warm-up forbid it.
+  int64_t start_of(int line) const {
+    if (ready_[line] == kNever) return kNever;
+    const Flow::Line& l = flow_.lines[line];
+    int k = next_[line];
+    if (l.kind == StepKind::kForward && k > 0 && l.cost > warmup_[l.device]) return kNever;
+    if (l.take > 0 && !vaults_[l.device].may_take(k, l.take)) return kNever;
+    return std::max(free_[l.device], ready_[line]);
   }
 
   void choose(int device) {
@@ -137,18 +147,21 @@ class Lister {
     listed_.end[size_t(choice.line) * m_ + k] = free_[device];
     listed_.order[device].push_back({choice.line, k});
     vaults_[device].run(k, line.take, line.give);
+    refresh(choice.line);
+    for (const Flow::Feed& feed : line.outputs)
+      if (next_[feed.line] == k) refresh(feed.line);
     if (line.kind != StepKind::kForward) warmup_[device] = INT64_MAX;
     else if (warmup_[device] != INT64_MAX) warmup_[device] -= line.cost;
     choose(device);
     for (const Flow::Feed& feed : line.outputs)
-      if (int reader = flow_.lines[feed.line].device; reader != device && next_[feed.line] == k) choose(reader);
+      if (int reader = flow_.lines[feed.line].device; reader != device && ready_[feed.line] != kNever) choose(reader);
   }
 
   const Flow& flow_;
   const Policy& policy_;
   const int m_;
   std::vector<int> next_;
-  std::vector<int64_t> free_, starts_, warmup_;
+  std::vector<int64_t> free_, starts_, warmup_, ready_;
   std::vector<Choice> best_;
   std::vector<Vault> vaults_;
   Listed listed_;

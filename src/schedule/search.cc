@@ -18,14 +18,20 @@ struct Candidate {
   std::string origin;
 };
 
+// Operations a search may list at effort 1. At least so many passes over the whole: a large problem gets more time, not
+// a worse answer.
+struct Work {
+  int64_t least, per_op;
+};
+constexpr Work kPasses{250'000, 15}, kReplanPasses{20'000, 5};
+
 class Search {
  public:
-  Search(const SearchProblem& problem, const Flow& flow)
+  Search(const SearchProblem& problem, const Flow& flow, Work passes)
       : problem_(problem), flow_(flow), back_(reversed(flow)),
         bound_(problem.objective == Objective::kSpan ? span_bound(flow) : makespan_bound(flow)) {
     ops_ = int64_t(flow.lines.size()) * flow.microbatches;
-    // At least so many passes over the whole: a large problem gets more time, not a worse answer.
-    budget_ = std::max<int64_t>(400'000, 30 * ops_);
+    budget_ = std::max(passes.least, passes.per_op * ops_);
     for (int i = 1; i < problem.effort; ++i) budget_ *= 3;
   }
 
@@ -83,6 +89,7 @@ class Search {
 
   // Polishes the best few of the pool, each with a share of the work.
   void polish_best(int64_t share) {
+    if (ops_ > kPolishable) return;
     std::vector<Candidate> chosen(pool_.begin(), pool_.begin() + std::min(pool_.size(), kPolished));
     for (const Candidate& candidate : chosen) {
       if (optimal()) return;
@@ -93,7 +100,7 @@ class Search {
 
   // Once the makespan is settled, shortens the spans without losing it.
   void polish_other(int64_t work) {
-    if (problem_.objective != Objective::kMakespan) return;
+    if (problem_.objective != Objective::kMakespan || ops_ > kPolishable) return;
     Candidate best = pool_.front();
     Listed better = polish(flow_, best.listed, {Objective::kMakespan, Objective::kSpan}, span_bound(flow_), work, spent_);
     if (!known(better)) offer(std::move(better), best.origin + ", polished");
@@ -137,7 +144,7 @@ class Search {
 
  private:
   static constexpr size_t kPool = 12, kTuned = 3, kPolished = 3, kWidest = 30'000;
-  static constexpr int64_t kEnumerable = 300;
+  static constexpr int64_t kEnumerable = 300, kPolishable = 20'000;
 
   void tune(NamedPolicy from, std::pair<int64_t, int64_t> best) {
     std::vector<int64_t> forward(flow_.devices, 0);
@@ -208,10 +215,33 @@ Flow flow_of(const SearchProblem& problem, const Ticks& ticks) {
 
 }  // namespace
 
+namespace {
+
+// A problem with its ticks and lines, and the answer a search of it gives.
+struct Setting {
+  const SearchProblem& problem;
+  Ticks ticks;
+  Flow flow;
+
+  explicit Setting(const SearchProblem& p)
+      : problem(p), ticks(to_ticks(p.costs, p.devices, p.devices * p.chunks, p.microbatches)), flow(flow_of(p, ticks)) {}
+
+  Found answer(const Search& search) const {
+    const Candidate& best = search.best();
+    return {.schedule = to_schedule(flow, best.listed.order, shape_of(problem)),
+            .objective = ticks.time(score(best.listed, problem.objective).first),
+            .bound = ticks.time(search.bound()),
+            .certified = search.certified(),
+            .origin = best.origin};
+  }
+};
+
+}  // namespace
+
 Found search_schedule(const SearchProblem& problem) {
-  Ticks ticks = to_ticks(problem.costs, problem.devices, problem.devices * problem.chunks, problem.microbatches);
-  Flow flow = flow_of(problem, ticks);
-  Search search(problem, flow);
+  Setting setting(problem);
+  const Flow& flow = setting.flow;
+  Search search(problem, flow, kPasses);
   for (Seed& seed : named_seeds(problem, flow)) {
     Listed listed = retime(flow, std::move(seed.order));
     Policy follow{.rank = starts_of(flow, listed), .patience = 1};
@@ -225,16 +255,29 @@ Found search_schedule(const SearchProblem& problem) {
   for (const NamedPolicy& greedy : policies)
     if (!search.list(greedy.policy, greedy.name)) too_small(problem, flow);
   search.tune_warmup(policies);
-  search.improve();
   search.enumerate_small();
+  search.improve();
   search.polish_best(search.budget() / 6);
   search.polish_other(search.budget() / 6);
-  const Candidate& best = search.best();
-  return {.schedule = to_schedule(flow, best.listed.order, shape_of(problem)),
-          .objective = ticks.time(score(best.listed, problem.objective).first),
-          .bound = ticks.time(search.bound()),
-          .certified = search.certified(),
-          .origin = best.origin};
+  return setting.answer(search);
+}
+
+Found replan(const SearchProblem& problem, const Schedule& before) {
+  Setting setting(problem);
+  const Flow& flow = setting.flow;
+  Search search(problem, flow, kReplanPasses);
+  Listed kept = retime(flow, to_order(flow, before));
+  Policy follow{.rank = starts_of(flow, kept), .patience = 1};
+  search.list(follow, "kept order followed");
+  follow.patience = 0;
+  search.list(follow, "kept order followed at once");
+  search.offer(std::move(kept), "kept order");
+  for (const NamedPolicy& greedy : greedy_policies(problem, flow)) {
+    if (search.exhausted()) break;
+    search.list(greedy.policy, greedy.name);
+  }
+  search.improve();
+  return setting.answer(search);
 }
 
 }  // namespace partita

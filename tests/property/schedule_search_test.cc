@@ -1,0 +1,230 @@
+// The search against exhaustive enumeration, against named schedules on uneven stages, and against its bound.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "schedule/evaluate.h"
+#include "schedule/search.h"
+
+namespace partita {
+namespace {
+
+// Breadth-first over time steps with whole costs and no transfers: every device that is free starts any operation it
+// may, or idles. Knows nothing of the search: its own state, its own rules.
+class BruteForce {
+ public:
+  BruteForce(const SearchProblem& problem, size_t limit) : problem_(problem), limit_(limit) {
+    stages_ = problem.devices * problem.chunks;
+    device_ = place(problem.placement, problem.devices, problem.chunks);
+    kinds_ = problem.split ? 3 : 2;
+    for (int kind = 0; kind < kinds_; ++kind) cost_.push_back(!problem.split && kind == 1 ? 2 : 1);
+  }
+
+  /// The least makespan; nullopt when there are more states than the limit.
+  std::optional<int> run() {
+    std::unordered_set<std::string> level{std::string(size_t(stages_ * kinds_ + 2 * problem_.devices), '\0')};
+    size_t seen = 0;
+    for (int time = 0;; ++time) {
+      std::unordered_set<std::string> next;
+      for (const std::string& state : level) {
+        if (done(state)) return time;
+        start(state, 0, next);
+        if (next.size() > limit_) return std::nullopt;
+      }
+      seen += next.size();
+      if (seen > limit_) return std::nullopt;
+      level = std::move(next);
+      if (level.empty()) return -1;
+    }
+  }
+
+ private:
+  // Bytes: how many of (stage, kind) have ended; per device what it runs (0: nothing) and for how long still.
+  int count(const std::string& s, int stage, int kind) const { return s[stage * kinds_ + kind]; }
+  int running(const std::string& s, int device) const { return s[stages_ * kinds_ + device]; }
+  int left(const std::string& s, int device) const { return s[stages_ * kinds_ + problem_.devices + device]; }
+
+  bool done(const std::string& s) const {
+    for (int i = 0; i < stages_ * kinds_; ++i)
+      if (s[i] != problem_.microbatches) return false;
+    return true;
+  }
+
+  bool may_start(const std::string& s, int stage, int kind) const {
+    int k = count(s, stage, kind), device = device_[stage];
+    if (k == problem_.microbatches) return false;
+    if (kind == 0 && stage > 0 && count(s, stage - 1, 0) <= k) return false;
+    if (kind == 1 && count(s, stage, 0) <= k) return false;
+    if (kind == 1 && stage + 1 < stages_ && count(s, stage + 1, 1) <= k) return false;
+    if (kind == 2 && count(s, stage, 1) <= k) return false;
+    if (kind != 0) return true;
+    int live = 0;
+    for (int other = 0; other < stages_; ++other)
+      if (device_[other] == device) live += count(s, other, 0) - count(s, other, kinds_ - 1);
+    return live < problem_.cap[device];
+  }
+
+  void start(const std::string& s, int device, std::unordered_set<std::string>& next) const {
+    if (device == problem_.devices) {
+      next.insert(advanced(s));
+      return;
+    }
+    start(s, device + 1, next);
+    if (running(s, device)) return;
+    for (int stage = 0; stage < stages_; ++stage)
+      for (int kind = 0; kind < kinds_; ++kind) {
+        if (device_[stage] != device || !may_start(s, stage, kind)) continue;
+        std::string t = s;
+        t[stages_ * kinds_ + device] = char(1 + stage * kinds_ + kind);
+        t[stages_ * kinds_ + problem_.devices + device] = char(cost_[kind]);
+        start(t, device + 1, next);
+      }
+  }
+
+  std::string advanced(std::string s) const {
+    for (int device = 0; device < problem_.devices; ++device) {
+      if (!running(s, device)) continue;
+      char& rest = s[stages_ * kinds_ + problem_.devices + device];
+      if (--rest > 0) continue;
+      ++s[running(s, device) - 1];
+      s[stages_ * kinds_ + device] = 0;
+    }
+    return s;
+  }
+
+  const SearchProblem& problem_;
+  size_t limit_;
+  int stages_, kinds_;
+  std::vector<int> device_, cost_;
+};
+
+SearchProblem uniform_problem(Placement placement, int devices, int chunks, int microbatches, bool split, int cap) {
+  return {.devices = devices,
+          .microbatches = microbatches,
+          .chunks = chunks,
+          .placement = placement,
+          .costs = uniform_costs({1, 1, 1, 2}, 0, devices * chunks),
+          .cap = std::vector<int64_t>(devices, cap),
+          .split = split};
+}
+
+TEST(ScheduleSearch, EqualsBruteForceWhereThatIsPossible) {
+  const char* states = std::getenv("PARTITA_STATES");
+  const size_t limit = states ? size_t(std::atoll(states)) : 20'000;
+  int equal = 0, too_many = 0, proved = 0;
+  for (int devices = 2; devices <= 4; ++devices)
+    for (int chunks = 1; chunks <= 2; ++chunks)
+      for (Placement placement : {Placement::kLinear, Placement::kLoop, Placement::kZigzag}) {
+        if ((placement == Placement::kLinear) != (chunks == 1)) continue;
+        for (int m = 1; m <= 6; ++m)
+          for (bool split : {false, true})
+            for (int cap = chunks; cap <= std::min(devices * chunks, m * chunks); ++cap) {
+              SearchProblem problem = uniform_problem(placement, devices, chunks, m, split, cap);
+              std::optional<int> least = BruteForce(problem, limit).run();
+              if (!least) {
+                ++too_many;
+                continue;
+              }
+              Found found = search_schedule(problem);
+              ASSERT_EQ(found.objective, Rational(*least))
+                  << "P " << devices << " m " << m << " v " << chunks << " cap " << cap << (split ? " split" : " fused")
+                  << " placement " << int(placement);
+              ASSERT_LE(found.bound, found.objective);
+              proved += found.bound == found.objective;
+              ++equal;
+            }
+      }
+  std::printf("%d equal, %d of them proved by the search itself, %d beyond %zu states\n", equal, proved, too_many, limit);
+  EXPECT_GT(equal, 40);
+}
+
+// Names that live on a placement with these chunks, at any cap.
+std::vector<std::string> rivals(Placement placement, int chunks) {
+  if (chunks == 1) return {"gpipe", "1f1b", "eager-1f1b", "zb-h1", "zb-h2"};
+  if (placement == Placement::kLoop) return {"interleaved", "looped-bfs", "interleaved-zb"};
+  return {"wave", "zb-v", "v-half", "v-min"};
+}
+
+TEST(ScheduleSearch, UnevenStagesNeverWorseThanTheBestNamed) {
+  const char* cases = std::getenv("PARTITA_CASES");
+  const int count = cases ? std::atoi(cases) : 24;
+  const unsigned seed = 7;
+  std::printf("seed %u, %d cases (PARTITA_CASES sets them)\n", seed, count);
+  std::mt19937 random(seed);
+  int better = 0, worse = 0, bounded = 0;
+  for (int i = 0; i < count; ++i) {
+    const int devices = 2 + int(random() % 7), m = devices * (2 + int(random() % 3));
+    const int chunks = 1 + int(random() % 2);
+    Placement placement = chunks == 1 ? Placement::kLinear : random() % 2 ? Placement::kLoop : Placement::kZigzag;
+    SearchProblem problem = uniform_problem(placement, devices, chunks, m, true, devices * chunks);
+    for (StageCost& stage : problem.costs.stages) {
+      auto uneven = [&] { return Rational(50 + int(random() % 101), 100); };
+      stage = {uneven(), uneven(), uneven(), 0};
+      stage.backward = stage.input_grad + stage.weight_grad;
+    }
+    problem.costs.hop = Rational(int(random() % 3), 20);
+    std::optional<Rational> best;
+    for (const std::string& name : rivals(placement, chunks)) {
+      Schedule schedule = make_schedule(name, {.devices = devices, .microbatches = m, .chunks = chunks});
+      Evaluation run = evaluate(schedule, problem.costs);
+      if (*std::max_element(run.peak_chunks.begin(), run.peak_chunks.end()) > devices * chunks) continue;
+      if (!best || run.makespan < *best) best = run.makespan;
+    }
+    Found found = search_schedule(problem);
+    Evaluation run = evaluate(found.schedule, problem.costs);
+    ASSERT_EQ(run.makespan, found.objective);
+    ASSERT_LE(*std::max_element(run.peak_chunks.begin(), run.peak_chunks.end()), devices * chunks);
+    if (!best) continue;
+    worse += found.objective > *best;
+    better += found.objective < *best;
+    bounded += found.objective == found.bound;
+  }
+  std::printf("better %d, worse %d, at the bound %d, of %d\n", better, worse, bounded, count);
+  EXPECT_EQ(worse, 0);
+  EXPECT_GE(better * 10, count * 9);
+}
+
+TEST(ScheduleSearch, WithinOnePercentOfTheBoundOnLinearAndLoop) {
+  int seen = 0;
+  for (int devices : {2, 5, 8, 16})
+    for (int chunks : {1, 2, 4})
+      for (bool split : {false, true}) {
+        Placement placement = chunks == 1 ? Placement::kLinear : Placement::kLoop;
+        SearchProblem problem = uniform_problem(placement, devices, chunks, 2 * devices, split, devices * chunks);
+        problem.effort = 1;
+        Found found = search_schedule(problem);
+        EXPECT_LE(found.objective.to_double(), 1.01 * found.bound.to_double())
+            << "P " << devices << " v " << chunks << (split ? " split" : " fused");
+        ++seen;
+      }
+  std::printf("%d problems\n", seen);
+}
+
+TEST(ScheduleSearch, SameAnswerTwiceAndReplanKeepsWhatItCanNotImprove) {
+  SearchProblem problem = uniform_problem(Placement::kZigzag, 4, 2, 8, true, 6);
+  problem.effort = 1;
+  Found first = search_schedule(problem), second = search_schedule(problem);
+  EXPECT_EQ(first.schedule, second.schedule);
+  problem.costs.stages[2].forward = Rational(13, 10);
+  Rational kept = evaluate(first.schedule, problem.costs).makespan;
+  Found again = replan(problem, first.schedule);
+  EXPECT_LE(again.objective, kept);
+  EXPECT_EQ(evaluate(again.schedule, problem.costs).makespan, again.objective);
+}
+
+TEST(ScheduleSearch, NothingFitsSaysTheLeast) {
+  SearchProblem problem = uniform_problem(Placement::kZigzag, 4, 2, 8, true, 1);
+  try {
+    search_schedule(problem);
+    FAIL();
+  } catch (const Infeasible& error) {
+    EXPECT_STREQ(error.what(), "device 0 holds at most 1; one micro-batch of its 2 chunks needs 2");
+  }
+}
+
+}  // namespace
+}  // namespace partita
