@@ -1,0 +1,71 @@
+#include "model/build/config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "model/build/layers.h"
+
+namespace partita::build {
+namespace {
+
+// So that no product of sizes in a graph leaves 63 bits.
+constexpr int64_t kLargest = int64_t{1} << 20;
+
+}  // namespace
+
+bool Config::has(const char* key) const { return in_.has(key) && !in_[key].raw().is_null(); }
+
+int64_t Config::size(const char* key, int64_t fallback) const {
+  return has(key) ? in_[key].integer(1, kLargest) : fallback;
+}
+
+std::optional<int64_t> Config::token(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  return in_[key].integer(0, kLargest);
+}
+
+double Config::number(const char* key, double fallback) const {
+  double value = has(key) ? in_[key].number() : fallback;
+  if (!std::isfinite(value)) in_[key].fail("needs to be a finite number");
+  return value;
+}
+
+bool Config::boolean(const char* key, bool fallback) const { return has(key) ? in_[key].boolean() : fallback; }
+
+std::string Config::text(const char* key, const std::string& fallback) const {
+  return has(key) ? in_[key].text() : fallback;
+}
+
+std::vector<int64_t> Config::sizes(const char* key, const std::vector<int64_t>& fallback) const {
+  if (!has(key)) return fallback;
+  std::vector<int64_t> values;
+  for (size_t i = 0; i < in_[key].size(); ++i) values.push_back(in_[key][i].integer(1, kLargest));
+  if (values.empty()) in_[key].fail("needs at least one number");
+  return values;
+}
+
+std::string Config::activation(const char* key, const std::string& fallback) const {
+  std::string name = text(key, fallback);
+  std::vector<std::string> known = activation_names();
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    in_[key].fail(fmt::format("there is no builder for activation '{}', needs one of {}; or capture the model with "
+                              "partita.capture in Python{}",
+                              name, fmt::join(known, ", "), did_you_mean(name, known)));
+  return name;
+}
+
+void Config::need(const char* key, bool value) const {
+  if (boolean(key, value) != value)
+    in_[key].fail(fmt::format("a model with this setting has no builder, needs {}; capture it with partita.capture in "
+                              "Python",
+                              value));
+}
+
+void Config::need_divides(const char* key, int64_t value, const char* parts_key, int64_t parts) const {
+  if (value % parts != 0)
+    in_.fail(fmt::format("{} is {}, needs to be a multiple of {}, which is {}", key, value, parts_key, parts));
+}
+
+}  // namespace partita::build

@@ -1,0 +1,98 @@
+#include "model/build/family.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/names.h"
+
+namespace partita::build {
+namespace {
+
+constexpr Family kFamilies[] = {
+    {"gpt2", "GPT2LMHeadModel", build_gpt2, "n_layer", 12, "n_embd", 768},
+    {"llama", "LlamaForCausalLM", build_llama, "num_hidden_layers", 32, "hidden_size", 4096},
+    {"mistral", "MistralForCausalLM", build_mistral, "num_hidden_layers", 32, "hidden_size", 4096},
+};
+
+// Where a config.json is all there is to go by.
+constexpr StepSize kDefault = {8, 128};
+
+// So that no product of sizes in a graph leaves 63 bits.
+constexpr int64_t kMostTokens = int64_t{1} << 32, kLongest = int64_t{1} << 20;
+
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const Family& row : kFamilies) names.emplace_back(row.type);
+  return names;
+}
+
+const Family& family_of(const JsonIn& in) {
+  if (!in.has("model_type"))
+    in.fail("there is no model_type, so this is not a Hugging Face config; give the config.json of a model");
+  std::string type = in["model_type"].text();
+  for (const Family& row : kFamilies)
+    if (row.type == type) return row;
+  in["model_type"].fail(fmt::format("there is no builder for '{}', only for {}; capture the model with partita.capture "
+                                    "in Python{}",
+                                    type, fmt::join(family_names(), ", "), did_you_mean(type, family_names())));
+}
+
+// A config may belong to another head than the one that is built: a classifier on a language model, for example.
+void need_head(const Config& config, const Family& family) {
+  if (!config.has("architectures")) return;
+  std::vector<std::string> heads = config.in()["architectures"].texts();
+  if (heads.empty() || std::find(heads.begin(), heads.end(), family.head) != heads.end()) return;
+  config.in()["architectures"].fail(fmt::format("there is no builder for {}, only for {}; capture the model with "
+                                                "partita.capture in Python",
+                                                heads[0], family.head));
+}
+
+StepSize with_default(StepSize size, StepSize fallback) {
+  StepSize step{size.batch ? size.batch : fallback.batch, size.seq ? size.seq : fallback.seq};
+  if (step.batch > kMostTokens || step.seq > kLongest || step.batch > kMostTokens / step.seq)
+    input_error("--batch {} --seq {}: too large to compute with; a sequence holds up to {} tokens, a batch {}",
+                step.batch, step.seq, kLongest, kMostTokens);
+  return step;
+}
+
+Model build(const Json& json, std::string_view where, StepSize size) {
+  Config config(json, std::string(where));
+  const Family& family = family_of(config.in());
+  need_head(config, family);
+  return family.build(config, size);
+}
+
+}  // namespace
+
+std::span<const Family> families() { return kFamilies; }
+
+void need_positions(const Config& config, const char* key, int64_t positions, int64_t seq) {
+  if (seq > positions)
+    config.in().fail(fmt::format("{} is {}, which holds no sequence of {}; take --seq {} or less", key, positions, seq,
+                                 positions));
+}
+
+}  // namespace partita::build
+
+namespace partita {
+
+Model build_model(const Preset& preset, StepSize size) {
+  std::string where = fmt::format("preset {}", preset.name);
+  Model model = build::build(parse_json(preset.config, where), where, build::with_default(size, preset.size));
+  model.name = preset.name;
+  return model;
+}
+
+Model build_model(std::string_view config, std::string_view where, StepSize size) {
+  return build::build(parse_json(config, where), where, build::with_default(size, build::kDefault));
+}
+
+ModelShape shape_of(const Preset& preset) {
+  Json json = parse_json(preset.config, preset.name);
+  build::Config config(json, std::string(preset.name));
+  const build::Family& family = build::family_of(config.in());
+  return {std::string(family.type), config.size(family.layers_key, family.layers),
+          config.size(family.hidden_key, family.hidden)};
+}
+
+}  // namespace partita

@@ -1,0 +1,135 @@
+#include "model/build/layers.h"
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace partita::build {
+namespace {
+
+// Google's BERT and GPT-2 wrote the tanh approximation out, and Hugging Face's NewGELUActivation still does.
+TensorId gelu_new(Graph& g, TensorId x) {
+  TensorId half = mul(g, x, 0.5);
+  TensorId cubic = mul(g, power(g, x, 3.0), 0.044715);
+  TensorId bent = unary(g, "aten.tanh.default", mul(g, add(g, x, cubic), std::sqrt(2.0 / M_PI)));
+  return mul(g, half, add(g, bent, 1.0));
+}
+
+struct ActivationRow {
+  const char* name;
+  TensorId (*apply)(Graph& g, TensorId x);
+};
+
+constexpr ActivationRow kActivations[] = {
+    {"gelu", [](Graph& g, TensorId x) { return gelu(g, x, false); }},
+    {"gelu_new", gelu_new},
+    {"gelu_pytorch_tanh", [](Graph& g, TensorId x) { return gelu(g, x, true); }},
+    {"relu", [](Graph& g, TensorId x) { return unary(g, "aten.relu.default", x); }},
+    {"silu", [](Graph& g, TensorId x) { return unary(g, "aten.silu.default", x); }},
+    {"swish", [](Graph& g, TensorId x) { return unary(g, "aten.silu.default", x); }},
+    {"tanh", [](Graph& g, TensorId x) { return unary(g, "aten.tanh.default", x); }},
+};
+
+int64_t rows_of(Graph& g, TensorId x) { return numel(g.shape(x)) / g.size(x, -1); }
+
+}  // namespace
+
+void declare_linear(Graph& g, const std::string& name, int64_t in, int64_t out, bool bias) {
+  g.parameter(name + ".weight", {out, in});
+  if (bias) g.parameter(name + ".bias", {out});
+}
+
+void declare_norm(Graph& g, const std::string& name, int64_t size, bool bias) {
+  g.parameter(name + ".weight", {size});
+  if (bias) g.parameter(name + ".bias", {size});
+}
+
+TensorId linear(Graph& g, std::string_view name, TensorId x) {
+  auto scope = g.in(name);
+  TensorId bias = g.has_weight("bias") ? g.weight("bias") : TensorId{};
+  TensorId weight = g.weight("weight");
+  // PyTorch flattens and transposes in this order with a bias, in the other without.
+  bool flat = g.shape(x).size() == 2;
+  Shape sizes = g.shape(x);
+  sizes.back() = g.size(weight, 0);
+  Shape rows = {rows_of(g, x), g.size(x, -1)};
+  if (bias) {
+    TensorId matrix = flat ? x : view(g, x, rows);
+    TensorId out = addmm(g, bias, matrix, t(g, weight));
+    return flat ? out : view(g, out, sizes);
+  }
+  TensorId turned = t(g, weight);
+  TensorId out = mm(g, flat ? x : view(g, x, rows), turned);
+  return flat ? out : view(g, out, sizes);
+}
+
+TensorId linear_with(Graph& g, std::string_view name, TensorId x, TensorId weight, TensorId bias) {
+  auto scope = g.in(name);
+  Shape sizes = g.shape(x);
+  sizes.back() = g.size(weight, 0);
+  Shape rows = {rows_of(g, x), g.size(x, -1)};
+  if (bias) {
+    TensorId matrix = view(g, x, rows);
+    return view(g, addmm(g, bias, matrix, t(g, weight)), sizes);
+  }
+  TensorId turned = t(g, weight);
+  return view(g, mm(g, view(g, x, rows), turned), sizes);
+}
+
+TensorId norm(Graph& g, std::string_view name, TensorId x, double eps) {
+  auto scope = g.in(name);
+  return layer_norm(g, x, g.weight("weight"), g.weight("bias"), eps);
+}
+
+TensorId rms_norm(Graph& g, std::string_view name, TensorId x, double eps) {
+  auto scope = g.in(name);
+  TensorId variance = mean(g, power(g, x, 2), {-1}, true);
+  TensorId scale = unary(g, "aten.rsqrt.default", add(g, variance, eps));
+  return mul(g, g.weight("weight"), mul(g, x, scale));
+}
+
+TensorId embed(Graph& g, std::string_view name, TensorId index, int64_t padding) {
+  auto scope = g.in(name);
+  return embedding(g, g.weight("weight"), index, padding);
+}
+
+TensorId to_heads(Graph& g, TensorId x, int64_t width) {
+  return transpose(g, view(g, x, {g.size(x, 0), g.size(x, 1), -1, width}), 1, 2);
+}
+
+TensorId from_heads(Graph& g, TensorId x) {
+  TensorId turned = transpose(g, x, 1, 2);
+  return reshape(g, turned, {g.size(turned, 0), g.size(turned, 1), -1});
+}
+
+TensorId activation(Graph& g, std::string_view module, std::string_view name, TensorId x) {
+  auto scope = g.in(module);
+  for (const ActivationRow& row : kActivations)
+    if (row.name == name) return row.apply(g, x);
+  bug(__FILE__, __LINE__, fmt::format("no activation is named {}", name));
+}
+
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const ActivationRow& row : kActivations) names.emplace_back(row.name);
+  return names;
+}
+
+TensorId next_token_loss(Graph& g, TensorId logits, TensorId labels) {
+  auto scope = g.in("loss");
+  int64_t batch = g.size(labels, 0), seq = g.size(labels, 1);
+  Dims padded{{batch, seq + 1}, {seq + 1, 1}};
+  TensorId one_more = g.call("aten.constant_pad_nd.default", {Arg::of(labels), Arg::list({0, 1}), Operand(-100.0).arg},
+                             {padded, DType::kInt64});
+  TensorId shifted = clone(g, slice(g, one_more, 1, 1, kToTheEnd), true);
+  TensorId flat = view(g, logits, {-1, g.size(logits, -1)});
+  return cross_entropy(g, flat, view(g, shifted, {-1}));
+}
+
+TensorId token_loss(Graph& g, TensorId logits, TensorId labels) {
+  auto scope = g.in("loss");
+  TensorId flat = view(g, logits, {-1, g.size(logits, -1)});
+  return cross_entropy(g, flat, view(g, labels, {-1}));
+}
+
+}  // namespace partita::build

@@ -1,0 +1,1 @@
+partita_test(unit build_captured_test model)
