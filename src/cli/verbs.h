@@ -7,6 +7,11 @@ namespace partita {
 void add_devices(CLI::App& app, Command& command);
 void add_profile(CLI::App& app, Command& command);
 void add_recipe(CLI::App& app, Command& command);
+void add_plan(CLI::App& app, Command& command);
+void add_lower(CLI::App& app, Command& command);
+void add_simulate(CLI::App& app, Command& command);
+void add_train(CLI::App& app, Command& command);
+void add_verify(CLI::App& app, Command& command);
 void add_lab(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
 
@@ -14,7 +19,12 @@ void add_doctor(CLI::App& app, Command& command);
 inline constexpr Verb kVerbs[] = {
     {"devices", "list the device library, or show a cluster", add_devices},
     {"profile", "say what a training step computes and keeps, by module, without running it", add_profile},
+    {"plan", "find the fastest plan that fits: every recipe lowered, its memory counted, its time simulated", add_plan},
     {"recipe", "write a plan by name: dp, zero3, tp, pipeline and products of them", add_recipe},
+    {"lower", "turn a plan into what every rank executes, and prove that it computes the model", add_lower},
+    {"simulate", "say how long a planned step takes and what it holds, without running it", add_simulate},
+    {"train", "run a planned step on this machine, one thread a rank", add_train},
+    {"verify", "run a plan and one device for two steps and compare everything", add_verify},
     {"lab", "laboratories: one engine of the system alone, on numbers from anywhere", add_lab},
     {"doctor", "say what this machine has, and what will and will not work", add_doctor},
 };

@@ -88,7 +88,7 @@ class ActionList {
         const Transfer& transfer = r_.code.transfers[t];
         if (transfer.to_stage != r_.stage || transfer.before != segment) continue;
         int32_t peer = r_.plan.stages[transfer.from_stage].devices[r_.index];
-        TypeId type = kind == ActionKind::kPostReceive ? r_.type(transfer.to_value) : TypeId{};
+        TypeId type = kind == ActionKind::kPostReceive ? r_.type(transfer.to_value, microbatch) : TypeId{};
         add({kind, {}, microbatch, r_.placement.slot(transfer.to_value), type, peer, tag(t, microbatch)});
       }
     }

@@ -18,7 +18,7 @@ struct RankOrder {
   int stage = 0;
   int64_t index = 0;  // of the rank among the devices of its stage
   const std::vector<std::array<BodyId, kSegments>>& bodies;  // micro-batch, segment
-  std::function<TypeId(int value)> type;
+  std::function<TypeId(int value, int microbatch)> type;
 };
 
 /// The flat list of one rank: bodies in the order of the schedule, receives before the body that reads, sends after the

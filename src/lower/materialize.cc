@@ -81,7 +81,12 @@ class Materializer {
                                  .stage = stage,
                                  .index = index,
                                  .bodies = bodies,
-                                 .type = [&](int value) { return instantiator.type(value); }});
+                                 .type = [&](int value, int microbatch) {
+                                   coordinates.back() = microbatch;
+                                   instantiator.stand_at(coordinates);
+                                   return instantiator.type(value);
+                                 }});
+    coordinates.back() = 0;
     for (const std::vector<int>& axes : instantiator.groups())
       rank.groups.push_back(members(coordinates, axes, split_.axis_sizes, devices));
   }

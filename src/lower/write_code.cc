@@ -40,6 +40,7 @@ class CodeWriter {
       int stage = producer_[value.value] < 0 ? 0 : home(value);
       code_.stages[stage].buffers.push_back({want(stage, Segment::kEpilogue, value, replicated()), buffer});
     }
+    for (auto [parameter, gradient] : model_.gradients) fetch_gradient(parameter, gradient);
     for (auto [parameter, gradient] : model_.gradients) finish(parameter, gradient);
     for (StageCode& stage : code_.stages) protect_in_place(stage);
     return std::move(code_);
@@ -192,7 +193,7 @@ class CodeWriter {
     int source = -1;
     if (segment == Segment::kEpilogue) {
       for (const Available& one : have(from, tensor))
-        if (usable(from, one, segment)) source = one.value;
+        if (usable(from, one, segment) && value(from, one.value).made != Segment::kEpilogue) source = one.value;
       CHECK(source >= 0);
     } else {
       source = want(from, after, tensor, need);
@@ -232,12 +233,26 @@ class CodeWriter {
     return false;
   }
 
+  /// The parameter as this stage keeps it, or -1.
+  int held_value(int stage, TensorId parameter) {
+    for (const Available& one : have(stage, parameter))
+      if (value(stage, one.value).loaded) return one.value;
+    return -1;
+  }
+
+  // A tied parameter lies on several stages: its gradient travels as it was made, before any of them sums it in place.
+  void fetch_gradient(TensorId parameter, TensorId gradient) {
+    for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage) {
+      bool made_inside = split_.ops[producer_[gradient.value]].level == Level::kInside;
+      if (held_value(stage, parameter) >= 0 && made_inside && home(gradient) != stage)
+        bring(stage, Segment::kEpilogue, gradient, replicated());
+    }
+  }
+
   // Every stage that holds the parameter gets the whole gradient of its piece, and updates it.
   void finish(TensorId parameter, TensorId gradient) {
-    for (size_t stage = 0; stage < code_.stages.size(); ++stage) {
-      int held = -1;
-      for (const Available& one : have_[stage][parameter.value])
-        if (value(stage, one.value).loaded) held = one.value;
+    for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage) {
+      int held = held_value(stage, parameter);
       if (held < 0) continue;
       StageCode& code = code_.stages[stage];
       int ready = want(stage, Segment::kEpilogue, gradient, split_.stored[parameter.value]);

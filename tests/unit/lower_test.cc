@@ -41,7 +41,7 @@ std::vector<Case> cases() {
   for (const char* model : {"gpt2-tiny4", "llama-tiny4"})
     for (RecipeSpec spec : {RecipeSpec{.pp = 2, .microbatches = 4}, RecipeSpec{.pp = 4, .microbatches = 4},
                             RecipeSpec{.pp = 3, .microbatches = 5}, RecipeSpec{.tp = 2, .pp = 2, .microbatches = 4},
-                            RecipeSpec{.dp = 2, .pp = 2, .microbatches = 2}, RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 2},
+                            RecipeSpec{.dp = 2, .pp = 2}, RecipeSpec{.dp = 2, .pp = 2, .microbatches = 2}, RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 2},
                             RecipeSpec{.pp = 4, .microbatches = 4, .schedule = "gpipe"},
                             RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .microbatches = 3}})
       out.push_back({model, spec});

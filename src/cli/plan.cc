@@ -1,0 +1,96 @@
+#include "plan/plan.h"
+
+#include <chrono>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/inputs.h"
+#include "cli/plan_input.h"
+#include "cli/verbs.h"
+#include "search/search.h"
+
+namespace partita {
+namespace {
+
+struct Options {
+  ModelInput model;
+  ClusterInput cluster;
+  std::string optimizer = "adamw", output;
+  size_t top = 5;
+  std::vector<std::string> allow, forbid;
+};
+
+std::string table(const SearchResult& result, const SearchRequest& request, size_t top) {
+  std::string text = fmt::format("{:<36} {:>10} {:>12}  {}\n", "plan", "step", "peak/device", "why");
+  auto row = [&](const Candidate& c) {
+    text += fmt::format("{:<36} {:>10} {:>12}  {}\n", c.plan.summary, show_seconds(c.step_seconds),
+                        show_bytes(c.worst_peak()), c.reason);
+  };
+  for (size_t i = 0; i < std::min(top, result.fitting.size()); ++i) row(result.fitting[i]);
+  size_t more = result.fitting.size() - std::min(top, result.fitting.size());
+  if (more) text += fmt::format("... and {} more that fit\n", more);
+  for (size_t i = 0; i < std::min(top, result.beyond.size()); ++i) row(result.beyond[i]);
+  more = result.beyond.size() - std::min(top, result.beyond.size());
+  if (more) text += fmt::format("... and {} more that do not fit\n", more);
+  return text + fmt::format("{} plans lowered and simulated on {}, {} per device.\n", result.evaluated,
+                            request.cluster.name, show_bytes(request.memory));
+}
+
+// A sample counts as many tokens as the first batch input has positions.
+int64_t tokens_of(const Model& model) {
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kBatchInput) return numel(tensor.shape);
+  return 0;
+}
+
+Json write(const Candidate& candidate, int64_t tokens) {
+  return {{"summary", candidate.plan.summary},
+          {"step_seconds", candidate.step_seconds},
+          {"tokens_per_second", static_cast<double>(tokens) / candidate.step_seconds},
+          {"peak_bytes", candidate.peak_bytes},
+          {"bubble", candidate.bubble},
+          {"exposed_comm_seconds", candidate.exposed_comm_seconds},
+          {"reason", candidate.reason},
+          {"plan", Json::parse(to_json(candidate.plan))}};
+}
+
+void run(const Options& options, const Command& command) {
+  Model model = load(options.model);
+  SearchRequest request{.cluster = load(options.cluster), .allow = options.allow, .forbid = options.forbid};
+  request.memory = request.cluster.device.memory;
+  request.optimizer.name = options.optimizer;
+  auto start = std::chrono::steady_clock::now();
+  SearchResult result = search(model, request);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (result.fitting.empty())
+    throw Infeasible(fmt::format("no plan fits {} per device on {}; {}", show_bytes(request.memory),
+                                 request.cluster.name, least_that_would_do(result)));
+  PhaseLog log;
+  lower_certified(model, result.fitting.front().plan, log);
+  if (!options.output.empty()) write_file(options.output, to_json(result.fitting.front().plan));
+  Json json = {{"plans", Json::array()}, {"lost", Json::array()},          {"refused", result.refused},
+               {"search_seconds", seconds}, {"evaluated", result.evaluated}, {"pruned", 0}};
+  for (size_t i = 0; i < std::min(options.top, result.fitting.size()); ++i)
+    json["plans"].push_back(write(result.fitting[i], tokens_of(model)));
+  for (const Candidate& lost : result.beyond)
+    json["lost"].push_back({{"summary", lost.plan.summary}, {"peak_bytes", lost.peak_bytes}, {"reason", lost.reason}});
+  command.answer(json, table(result, request, options.top));
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Command& command) {
+  auto options = std::make_shared<Options>();
+  add_model_input(app, options->model);
+  add_cluster_input(app, options->cluster);
+  app.add_option("--optimizer", options->optimizer, "adamw, sgd or none")
+      ->check(CLI::IsMember({"adamw", "sgd", "none"}));
+  app.add_option("--top", options->top, "how many plans to list")->check(CLI::Range(1, 1000));
+  app.add_option("--allow", options->allow, "only these ways: dp,zero3,tp,pipeline,microbatches")->delimiter(',');
+  app.add_option("--forbid", options->forbid, "not these ways")->delimiter(',');
+  app.add_option("-o,--output", options->output, "write the best plan");
+  app.footer("Example: partita plan gpt2.model.json --cluster 4xcpu --memory 2GiB -o plan.json");
+  app.callback([options, &command] { run(*options, command); });
+}
+
+}  // namespace partita

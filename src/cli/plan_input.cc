@@ -1,0 +1,40 @@
+#include "cli/plan_input.h"
+
+#include <dlfcn.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/runtime.h"
+#include "program/certificate.h"
+
+namespace partita {
+
+Plan load_plan(const std::string& file) { return parse_plan(read_file(file), file); }
+
+const RunApi& load_runtime() {
+  std::string path = runtime_path();
+  if (path.empty())
+    input_error("this command was built without the runtime; build it with `make build`, which installs PyTorch");
+  void* library = dlopen(path.c_str(), RTLD_NOW);
+  if (!library) input_error("cannot load the runtime: {}; build it again with `make build`", dlerror());
+  auto entry = reinterpret_cast<const RunApi* (*)(int)>(dlsym(library, "partita_run_api"));
+  const RunApi* api = entry ? entry(kRunApiVersion) : nullptr;
+  if (!api) input_error("the runtime beside this command belongs to another version; run `make build`");
+  return *api;
+}
+
+Runnable runnable(const Lowered& lowered) {
+  LeafSizes leaves;
+  for (size_t t = 0; t < lowered.model.tensors.size(); ++t)
+    leaves.push_back(leaf_sizes(lowered.atoms, TensorId{static_cast<int32_t>(t)}));
+  return {lowered.model, lowered.program, std::move(leaves)};
+}
+
+Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log) {
+  Lowered lowered = lower(model, plan, log);
+  std::vector<std::string> faults = certify(lowered.model, lowered.atoms, lowered.program);
+  if (!faults.empty()) throw Bug("the certificate refuses the lowered program: " + faults.front());
+  return lowered;
+}
+
+}  // namespace partita

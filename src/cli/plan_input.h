@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lower/lower.h"
+#include "run/api.h"
+
+namespace partita {
+
+/// Reads a plan file.
+Plan load_plan(const std::string& file);
+
+/// The functions of the runtime; InputError says how to build it where it is missing. Loaded once, kept loaded.
+const RunApi& load_runtime();
+
+/// A lowered step as the runtime takes it. `lowered` must outlive it.
+Runnable runnable(const Lowered& lowered);
+
+/// Lowers and certifies; a refusal of our own lowering is a Bug with the certificate's first sentence.
+Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log);
+
+}  // namespace partita

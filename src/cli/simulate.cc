@@ -1,0 +1,55 @@
+#include "simulate/simulate.h"
+
+#include <memory>
+
+#include "base/error.h"
+#include "cli/inputs.h"
+#include "cli/plan_input.h"
+#include "cli/verbs.h"
+#include "cluster/library.h"
+
+namespace partita {
+namespace {
+
+struct Options {
+  ModelInput model;
+  std::string plan, cluster, trace;
+};
+
+void run(const Options& options, const Command& command) {
+  Model model = load(options.model);
+  Plan plan = load_plan(options.plan);
+  std::string name = options.cluster.empty() ? plan.cluster : options.cluster;
+  if (name.empty()) input_error("simulate: the plan names no cluster; give --cluster, for example --cluster 4xcpu");
+  Cluster cluster = read_cluster(name);
+  if (num_ranks(cluster) < plan.ranks())
+    input_error("--cluster {}: {} devices, the plan needs {}", name, num_ranks(cluster), plan.ranks());
+  PhaseLog log;
+  Lowered lowered = lower_certified(model, plan, log);
+  Trace trace = simulate(lowered.model, lowered.program, cluster);
+  if (!options.trace.empty()) write_file(options.trace, to_chrome(trace));
+  std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n", plan.summary,
+                                 cluster.name, show_seconds(trace.step_seconds), 100 * trace.bubble,
+                                 show_seconds(trace.exposed_comm_seconds));
+  for (size_t r = 0; r < trace.peak_bytes.size(); ++r)
+    text += fmt::format("rank {}: peak {}\n", r, show_bytes(trace.peak_bytes[r]));
+  command.answer({{"step_seconds", trace.step_seconds},
+                  {"bubble", trace.bubble},
+                  {"peak_bytes", trace.peak_bytes},
+                  {"exposed_comm_seconds", trace.exposed_comm_seconds}},
+                 text);
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Command& command) {
+  auto options = std::make_shared<Options>();
+  add_model_input(app, options->model);
+  app.add_option("PLAN", options->plan, "a plan file")->required();
+  app.add_option("--cluster", options->cluster, "by default the plan's");
+  app.add_option("--trace", options->trace, "write a Chrome trace");
+  app.footer("Example: partita simulate gpt2.model.json plan.json --cluster 8xA100-80GB");
+  app.callback([options, &command] { run(*options, command); });
+}
+
+}  // namespace partita

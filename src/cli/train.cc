@@ -1,0 +1,71 @@
+#include <memory>
+
+#include "base/error.h"
+#include "cli/inputs.h"
+#include "cli/plan_input.h"
+#include "cli/verbs.h"
+#include "cluster/library.h"
+#include "plan/recipe.h"
+#include "simulate/simulate.h"
+
+namespace partita {
+namespace {
+
+struct Options {
+  ModelInput model;
+  std::string plan;
+  int64_t ranks = 0, steps = 10;
+  uint64_t seed = 0;
+};
+
+// Without a plan the model runs on one device, or data parallel over the given ranks.
+Plan plan_of(const Options& options, const Model& model) {
+  if (options.plan.empty()) return recipe(model, {.dp = std::max<int64_t>(options.ranks, 1)});
+  Plan plan = load_plan(options.plan);
+  if (options.ranks && options.ranks != plan.ranks())
+    input_error("--ranks {}: the plan is for {} ranks", options.ranks, plan.ranks());
+  return plan;
+}
+
+void run(const Options& options, const Command& command) {
+  Model model = load(options.model);
+  Plan plan = plan_of(options, model);
+  PhaseLog log;
+  Lowered lowered = lower_certified(model, plan, log);
+  std::string cluster = plan.cluster.empty() ? fmt::format("{}xcpu", plan.ranks()) : plan.cluster;
+  Trace trace = simulate(lowered.model, lowered.program, read_cluster(cluster));
+  RunRequest request{.steps = options.steps, .seed = options.seed};
+  request.batch.seed = options.seed;
+  if (command.progress)
+    request.progress = [](const StepReport& step) { fmt::print(stderr, "loss {:.6f}\n", step.loss); };
+  RunReport report = load_runtime().run(runnable(lowered), request);
+  Json steps = Json::array();
+  std::string text = plan.summary + "\n";
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    steps.push_back({{"loss", report.steps[i].loss}, {"seconds", report.steps[i].seconds}});
+    text += fmt::format("step {:>3}  loss {:.6f}  {}\n", i, report.steps[i].loss, show_seconds(report.steps[i].seconds));
+  }
+  for (size_t r = 0; r < report.peak_bytes.size(); ++r)
+    text += fmt::format("rank {}: peak {} counted, {} predicted\n", r, show_bytes(report.peak_bytes[r]),
+                        show_bytes(trace.peak_bytes[r]));
+  command.answer({{"steps", steps},
+                  {"measured_peak_bytes", report.peak_bytes},
+                  {"predicted_peak_bytes", trace.peak_bytes},
+                  {"predicted_step_seconds", trace.step_seconds}},
+                 text);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Command& command) {
+  auto options = std::make_shared<Options>();
+  add_model_input(app, options->model);
+  app.add_option("PLAN", options->plan, "a plan file; without one, data parallel over --ranks");
+  app.add_option("--ranks", options->ranks, "threads of this process, one a rank")->check(CLI::Range(1, 1024));
+  app.add_option("--steps", options->steps, "how many")->check(CLI::Range(1, 1000000));
+  app.add_option("--seed", options->seed, "of weights and batches");
+  app.footer("Example: partita train gpt2.model.json plan.json --steps 20");
+  app.callback([options, &command] { run(*options, command); });
+}
+
+}  // namespace partita

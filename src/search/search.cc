@@ -1,0 +1,135 @@
+#include "search/search.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "lower/lower.h"
+#include "simulate/simulate.h"
+
+namespace partita {
+namespace {
+
+std::vector<int64_t> divisors(int64_t number) {
+  std::vector<int64_t> out;
+  for (int64_t d = 1; d <= number; ++d)
+    if (number % d == 0) out.push_back(d);
+  return out;
+}
+
+bool uses(const RecipeSpec& spec, std::string_view way) {
+  if (way == "dp") return spec.dp > 1 && spec.zero == 0;
+  if (way == "zero3") return spec.zero == 3;
+  if (way == "tp") return spec.tp > 1;
+  if (way == "pipeline") return spec.pp > 1;
+  return spec.microbatches > 1;
+}
+
+void check_ways(const std::vector<std::string>& ways, const char* flag) {
+  std::vector<std::string> known(std::begin(kWays), std::end(kWays));
+  for (const std::string& way : ways)
+    if (std::find(known.begin(), known.end(), way) == known.end())
+      input_error("{}: unknown \"{}\"{}; known are {}", flag, way, did_you_mean(way, known), fmt::join(known, ", "));
+}
+
+bool allowed(const RecipeSpec& spec, const SearchRequest& request) {
+  for (const char* way : kWays) {
+    auto has = [&](const std::vector<std::string>& list) {
+      return std::find(list.begin(), list.end(), way) != list.end();
+    };
+    if (uses(spec, way) && (has(request.forbid) || (!request.allow.empty() && !has(request.allow)))) return false;
+  }
+  return true;
+}
+
+std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequest& request) {
+  std::vector<RecipeSpec> out;
+  for (int64_t dp : divisors(ranks))
+    for (int64_t tp : divisors(ranks / dp))
+      for (int64_t mb : divisors(std::max<int64_t>(batch / dp, 1)))
+        for (const char* schedule : {"1f1b", "gpipe"})
+          for (int zero : {0, 3}) {
+            int64_t pp = ranks / dp / tp;
+            if ((pp == 1 && std::string_view(schedule) != "1f1b") || (zero && dp == 1)) continue;
+            RecipeSpec spec{dp, tp, pp, zero, mb, schedule, request.optimizer};
+            if (allowed(spec, request)) out.push_back(spec);
+          }
+  return out;
+}
+
+Candidate evaluate(const Model& model, const RecipeSpec& spec, const SearchRequest& request) {
+  Candidate candidate{.plan = recipe(model, spec)};
+  candidate.plan.cluster = request.cluster.name;
+  candidate.plan.memory = request.memory;
+  Lowered lowered = lower(model, candidate.plan);
+  Trace trace = simulate(lowered.model, lowered.program, request.cluster);
+  candidate.step_seconds = trace.step_seconds;
+  candidate.exposed_comm_seconds = trace.exposed_comm_seconds;
+  candidate.bubble = trace.bubble;
+  candidate.peak_bytes = trace.peak_bytes;
+  candidate.fits = candidate.worst_peak() <= request.memory;
+  return candidate;
+}
+
+// The first thing in which a loser is worse than the winner, in words.
+std::string why_slower(const Candidate& loser, const Candidate& winner) {
+  double ratio = loser.step_seconds / winner.step_seconds;
+  std::string text = fmt::format("{:.2f}x the time", ratio);
+  if (loser.exposed_comm_seconds > winner.exposed_comm_seconds)
+    text += fmt::format(", waits {} for communication", show_seconds(loser.exposed_comm_seconds));
+  if (loser.bubble > winner.bubble) text += fmt::format(", idle {:.0f} %", 100 * loser.bubble);
+  return text;
+}
+
+void give_reasons(const SearchRequest& request, SearchResult& result) {
+  for (size_t i = 0; i < result.fitting.size(); ++i)
+    result.fitting[i].reason = i == 0 ? "fastest that fits" : why_slower(result.fitting[i], result.fitting[0]);
+  for (Candidate& candidate : result.beyond)
+    candidate.reason = fmt::format("needs {}, the limit is {}", show_bytes(candidate.worst_peak()),
+                                   show_bytes(request.memory));
+}
+
+int64_t batch_of(const Model& model) {
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kBatchInput && !tensor.shape.empty()) return tensor.shape[0];
+  return 1;
+}
+
+}  // namespace
+
+Bytes Candidate::worst_peak() const {
+  return peak_bytes.empty() ? 0 : *std::max_element(peak_bytes.begin(), peak_bytes.end());
+}
+
+SearchResult search(const Model& model, const SearchRequest& request) {
+  check_ways(request.allow, "--allow");
+  check_ways(request.forbid, "--forbid");
+  SearchResult result;
+  for (const RecipeSpec& spec : all_specs(num_ranks(request.cluster), batch_of(model), request)) {
+    try {
+      Candidate candidate = evaluate(model, spec, request);
+      (candidate.fits ? result.fitting : result.beyond).push_back(std::move(candidate));
+      ++result.evaluated;
+    } catch (const InputError& error) {
+      result.refused.push_back(fmt::format("{}: {}", summary(spec), error.what()));
+    }
+  }
+  std::stable_sort(result.fitting.begin(), result.fitting.end(), [](const Candidate& a, const Candidate& b) {
+    return std::pair(a.step_seconds, a.worst_peak()) < std::pair(b.step_seconds, b.worst_peak());
+  });
+  std::stable_sort(result.beyond.begin(), result.beyond.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.worst_peak() < b.worst_peak(); });
+  give_reasons(request, result);
+  return result;
+}
+
+std::string least_that_would_do(const SearchResult& result) {
+  if (result.beyond.empty())
+    return result.refused.empty() ? "no plan was allowed; loosen --allow or --forbid"
+                                  : "no recipe applies: " + result.refused.front();
+  const Candidate& least = result.beyond.front();
+  return fmt::format("the least that would do is {} per device ({})", show_bytes(least.worst_peak()),
+                     least.plan.summary);
+}
+
+}  // namespace partita
