@@ -1,0 +1,42 @@
+// What the rows say about hidden workspace is what the allocator counts, byte for byte, on one thread.
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "model/decompose.h"
+#include "model/retype.h"
+#include "model/row.h"
+#include "run/draw.h"
+#include "run/torch/workspace.h"
+
+namespace partita {
+namespace {
+
+Model captured(const std::string& name) {
+  std::string path = std::string(PARTITA_SOURCE_DIR) + "/tests/data/" + name + ".model.json";
+  return parse_model(read_file(path), path);
+}
+
+class Workspace : public testing::TestWithParam<std::tuple<const char*, DType>> {};
+INSTANTIATE_TEST_SUITE_P(Models, Workspace,
+                         testing::Combine(testing::Values("gpt2-tiny", "llama-tiny"),
+                                          testing::Values(DType::kFloat32, DType::kFloat64)));
+
+TEST_P(Workspace, RowsPredictTheAllocator) {
+  auto [name, dtype] = GetParam();
+  at::set_num_threads(1);
+  for (const Model& model : {retype(captured(name), dtype), decompose(retype(captured(name), dtype))}) {
+    HostTensors weights = draw_weights(model, 0, {}), batch = draw_batch(model, 0, {});
+    for (const OpMemory& memory : measure_workspace(model, views_of(weights), views_of(batch))) {
+      const Op& op = model[memory.op];
+      EXPECT_EQ(memory.workspace, workspace_of(view_of(model, op))) << op.name << " " << op.target;
+      Bytes outputs = 0;
+      for (TensorId output : op.outputs)
+        if (output && !is_view(op)) outputs += bytes_of(model[output]);
+      EXPECT_EQ(memory.outputs, outputs) << op.name << " " << op.target;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace partita
