@@ -58,7 +58,6 @@ struct Code {
 
 /// Writes the code of all stages: every op where it was assigned, every input turned into the layout it needs by the
 /// cheapest known conversion, what another stage makes brought over, gradients to where their parameters lie.
-Code write_code(const Model& model, const Atoms& atoms, const Plan& plan, const Transformed& transformed,
-                const Assigned& assigned);
+Code write_code(const Model& model, const Plan& plan, const Transformed& transformed, const Assigned& assigned);
 
 }  // namespace partita

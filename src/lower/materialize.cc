@@ -43,7 +43,7 @@ class Materializer {
  public:
   Materializer(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered)
       : model_(model), atoms_(atoms), plan_(plan), ordered_(ordered), split_(ordered.parts.split),
-        code_(write_code(model, atoms, plan, split_, ordered.parts.assigned)), library_(program_) {}
+        code_(write_code(model, plan, split_, ordered.parts.assigned)), library_(program_) {}
 
   Program run() {
     program_.microbatches = static_cast<int32_t>(plan_.microbatches);

@@ -18,9 +18,8 @@ struct Available {
 
 class CodeWriter {
  public:
-  CodeWriter(const Model& model, const Atoms& atoms, const Plan& plan, const Transformed& transformed,
-             const Assigned& assigned)
-      : model_(model), atoms_(atoms), plan_(plan), split_(transformed), assigned_(assigned) {
+  CodeWriter(const Model& model, const Plan& plan, const Transformed& transformed, const Assigned& assigned)
+      : model_(model), plan_(plan), split_(transformed), assigned_(assigned) {
     code_.stages.resize(plan.stages.size());
     have_.resize(plan.stages.size(), std::vector<std::vector<Available>>(model.tensors.size()));
     producer_.assign(model.tensors.size(), -1);
@@ -319,7 +318,6 @@ class CodeWriter {
   }
 
   const Model& model_;
-  const Atoms& atoms_;
   const Plan& plan_;
   const Transformed& split_;
   const Assigned& assigned_;
@@ -332,9 +330,8 @@ class CodeWriter {
 
 }  // namespace
 
-Code write_code(const Model& model, const Atoms& atoms, const Plan& plan, const Transformed& transformed,
-                const Assigned& assigned) {
-  return CodeWriter(model, atoms, plan, transformed, assigned).write();
+Code write_code(const Model& model, const Plan& plan, const Transformed& transformed, const Assigned& assigned) {
+  return CodeWriter(model, plan, transformed, assigned).write();
 }
 
 }  // namespace partita
