@@ -1,7 +1,9 @@
 """Partita: the fastest way to run a PyTorch training step on a cluster that fits in memory."""
 
 from .capture import capture
-from .errors import InputError
+from .errors import Infeasible, InputError, RunError
 from .model import Model
+from .parallelize import Step, parallelize
+from .plan import Plan, plan, recipe
 
-__all__ = ["InputError", "Model", "capture"]
+__all__ = ["Infeasible", "InputError", "Model", "Plan", "RunError", "Step", "capture", "parallelize", "plan", "recipe"]

@@ -2,15 +2,26 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
 from .errors import InputError
+from .native import library
 
 VERSION = 1
 SUFFIX = ".model.json"
+
+
+@dataclass
+class Result:
+    """What one step of a model gives: the loss, and by name the gradients and the buffers it changed."""
+
+    loss: float
+    grads: dict
+    buffers: dict
 
 
 @dataclass
@@ -43,6 +54,30 @@ class Model:
 
             values = {name: value.detach().contiguous().clone() for name, value in self.constants.items()}
             save_file(values, path.with_name(path.name.removesuffix(SUFFIX) + ".constants.safetensors"))
+
+
+    def run(self, module, batch) -> Result:
+        """One forward and backward on one device by the compiled executor; `module` gives the weights and keeps them."""
+        return Result(*library().run_step(self.to_json(), self.weights(module), self.named(batch)))
+
+    def weights(self, module) -> dict:
+        """Parameters and buffers of `module` and the constants of the step, by name."""
+        state = {**dict(module.named_parameters()), **dict(module.named_buffers()), **self.constants}
+        return {name: value.detach() for name, value in state.items()}
+
+    def named(self, batch) -> dict:
+        """A batch in the form it was captured with -> its tensors by name."""
+        names = [t["name"] for t in self.tensors if t.get("role") == "batch"]
+        if isinstance(batch, Mapping):
+            # A name that a parameter has too was captured as batch.NAME.
+            given = {n if n in names else f"batch.{n}": v for n, v in batch.items() if isinstance(v, torch.Tensor)}
+        else:
+            given = dict(enumerate(v for v in batch if isinstance(v, torch.Tensor)))
+            given = dict(zip(names, given.values())) if len(given) == len(names) else given
+        if given.keys() != set(names):
+            raise InputError("batch", f"it has {', '.join(map(str, given)) or 'no tensor'}",
+                             f"give {', '.join(names)}, as the step was captured with")
+        return given
 
 
 def _lines(rows) -> str:

@@ -1,4 +1,4 @@
-"""Finds the compiled part of the package, `_partita`, which `make build` leaves in the build tree."""
+"""Finds what `make build` leaves in the build tree: the compiled part of the package, and the command."""
 
 import importlib.util
 import os
@@ -15,14 +15,25 @@ VARIABLE = "PARTITA_LIBRARY_DIR"
 @cache
 def library():
     """The compiled module: from PARTITA_LIBRARY_DIR if that is set, else beside this file, else from build/full."""
+    return _load(_find("_partita.so", _folders()))
+
+
+def command() -> Path:
+    """The command `partita` of the same build."""
+    return _find("partita", [folder.parent / "bin" for folder in _folders()])
+
+
+def _folders():
     given = os.environ.get(VARIABLE)
-    folders = [Path(given)] if given else [HERE, HERE.parents[1] / "build" / "full" / "lib"]
+    return [Path(given)] if given else [HERE, HERE.parents[1] / "build" / "full" / "lib"]
+
+
+def _find(name, folders):
     for folder in folders:
-        path = folder / "_partita.so"
-        if path.exists():
-            return _load(path)
-    raise InputError("partita", f"the compiled part _partita.so is not in {' or '.join(map(str, folders))}",
-                     f"run `make build`, or set {VARIABLE} to the folder that has it")
+        if (folder / name).exists():
+            return folder / name
+    raise InputError("partita", f"{name} is not in {' or '.join(map(str, folders))}",
+                     f"run `make build`, or set {VARIABLE} to the lib folder of a build")
 
 
 def _load(path):

@@ -8,5 +8,6 @@ from partita import native
 
 def test_missing_library(monkeypatch, tmp_path):
     monkeypatch.setenv(native.VARIABLE, str(tmp_path))
-    with pytest.raises(partita.InputError, match="make build"):
-        native.library.__wrapped__()
+    for find in (native.library.__wrapped__, native.command):
+        with pytest.raises(partita.InputError, match="make build"):
+            find()

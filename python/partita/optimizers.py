@@ -1,0 +1,38 @@
+"""A torch optimizer -> the one a plan describes."""
+
+import torch
+
+from .errors import InputError
+
+# what Partita runs -> how to read its settings from a group of the torch optimizer, and settings that must be off
+ADAMW = (lambda g: {"name": "adamw", "lr": g["lr"], "beta1": g["betas"][0], "beta2": g["betas"][1], "eps": g["eps"],
+                    "weight_decay": g["weight_decay"]}, ("amsgrad", "maximize"))
+SGD = (lambda g: {"name": "sgd", "lr": g["lr"], "momentum": g["momentum"], "weight_decay": g["weight_decay"]},
+       ("dampening", "nesterov", "maximize"))
+ROWS = {torch.optim.AdamW: ADAMW, torch.optim.SGD: SGD}
+
+
+def describe(optimizer: torch.optim.Optimizer, parameters) -> dict:
+    """The settings as a plan writes them. All trainable parameters are stepped alike, from the beginning."""
+    where = type(optimizer).__name__
+    if type(optimizer) not in ROWS:
+        raise InputError("optimizer", f"{where} is not known", "use torch.optim.AdamW or torch.optim.SGD")
+    read, must_be_off = ROWS[type(optimizer)]
+    for group in optimizer.param_groups:
+        for setting in must_be_off:
+            if group[setting]:
+                raise InputError(where, f"{setting} is set", "leave it off")
+    settings = [read(group) for group in optimizer.param_groups]
+    if any(other != settings[0] for other in settings):
+        raise InputError(where, "its groups have different settings", "give one group with all parameters")
+    if optimizer.state:
+        raise InputError(where, "it has taken steps already", "give a new optimizer")
+    _check_covers(where, optimizer, parameters)
+    return {key: value if isinstance(value, str) else float(value) for key, value in settings[0].items()}
+
+
+def _check_covers(where, optimizer, parameters):
+    stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    for name, parameter in parameters:
+        if parameter.requires_grad and id(parameter) not in stepped:
+            raise InputError(where, f"it does not have {name}", "give it module.parameters()")

@@ -1,0 +1,85 @@
+"""How a step runs on many devices. The command finds plans; this is its Python face."""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .errors import Infeasible, InputError
+from .model import SUFFIX, Model
+from .native import command
+
+
+class Plan:
+    """One plan as its file holds it; `step_seconds` and `peak_bytes` (by rank) are what the planner expects."""
+
+    def __init__(self, data: dict, step_seconds=None, peak_bytes=None, ranked=(), lost=()):
+        self.data = data
+        self.step_seconds, self.peak_bytes = step_seconds, peak_bytes
+        self.ranked = list(ranked)  # the plans that fit, fastest first, as `partita plan --json` gives them
+        self.lost = list(lost)      # those that do not fit, each with its reason
+
+    def summary(self) -> str:
+        return self.data["summary"]
+
+    def ranking(self) -> str:
+        """The plans the planner compared, one line each: those that fit, fastest first, then those that do not."""
+        rows = [("plan", "step", "peak/device", "why")]
+        rows += [(p["summary"], f"{p['step_seconds'] * 1e3:.2f} ms", _mebibytes(p), p["reason"]) for p in self.ranked]
+        rows += [(p["summary"], "-", _mebibytes(p), p["reason"]) for p in self.lost]
+        return "\n".join(f"{a:<36} {b:>10} {c:>12}  {d}".rstrip() for a, b, c, d in rows)
+
+    def schedule(self) -> str:
+        """Which stage runs which micro-batch when, one line per stage; a backward drawn twice as long as a forward."""
+        flags = {"name": self.data["schedule"], "devices": len(self.data["stages"]),
+                 "microbatches": self.data["microbatches"], "forward": 1, "backward": 2}
+        return _call("lab", "schedule", "--show", **flags)
+
+    def to_json(self) -> str:
+        return json.dumps(self.data, indent=1) + "\n"
+
+    def save(self, path) -> None:
+        Path(path).write_text(self.to_json())
+
+    @staticmethod
+    def load(path) -> "Plan":
+        return Plan(json.loads(Path(path).read_text()))
+
+
+def plan(model: Model, cluster: str, memory: str | None = None, **options) -> Plan:
+    """The best plan for `cluster` under `memory` per device; raises Infeasible when nothing fits.
+
+    options: further flags of `partita plan`, such as top=5 or allow="dp,tp".
+    """
+    flags = {"cluster": cluster, "memory": memory, **options}
+    answer = _ask("plan", model, flags)
+    best = answer["plans"][0]
+    return Plan(best["plan"], best["step_seconds"], best["peak_bytes"], answer["plans"], answer["lost"])
+
+
+def recipe(name: str, model: Model, ranks: int, **options) -> Plan:
+    """A plan by name, such as recipe("tp", model, ranks=4)."""
+    return Plan(_ask("recipe", model, {"ranks": ranks, **options}, name)["plan"])
+
+
+def _mebibytes(row) -> str:
+    return f"{max(row['peak_bytes']) / 2**20:.2f} MiB"
+
+
+def _ask(verb, model, flags, *words) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"step{SUFFIX}"
+        model.save(path)
+        return json.loads(_call(verb, *words, path, "--json", **flags))
+
+
+def _call(*words, **flags) -> str:
+    call = [str(command()), *map(str, words)]
+    for flag, value in flags.items():
+        if value is not None:
+            call += [f"--{flag.replace('_', '-')}", str(value)]
+    done = subprocess.run(call, capture_output=True, text=True)
+    if done.returncode:
+        kind = {1: Infeasible, 2: InputError}.get(done.returncode, RuntimeError)
+        raise kind(done.stderr.strip().removeprefix("error: ").removeprefix("nothing fits: "))
+    return done.stdout.rstrip("\n")

@@ -1,0 +1,102 @@
+"""partita.parallelize: thread ranks train what one device trains."""
+
+import copy
+import itertools
+
+import pytest
+import torch
+
+import partita
+from test_capture import gpt2, llama, token_batch
+
+STEPS = 3
+OPTIMIZERS = {
+    "adamw": lambda parameters: torch.optim.AdamW(parameters, 1e-3),
+    "sgd": lambda parameters: torch.optim.SGD(parameters, 0.1, momentum=0.9, weight_decay=0.01),
+}
+
+
+def batch_of(rows):
+    generator = torch.Generator().manual_seed(2)
+    ids = torch.randint(0, 512, (rows, 16), generator=generator)
+    labels = ids.clone()
+    labels[0, 2:] = -100  # micro-batches and ranks then count different numbers of tokens
+    return {"input_ids": ids, "labels": labels}
+
+
+def train(module, batch, optimizer):
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = module(**batch).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def assert_same_training(module, batch, plan, make_optimizer, tolerance):
+    reference = copy.deepcopy(module)
+    want = train(reference, batch, make_optimizer(reference.parameters()))
+    step = partita.parallelize(module, batch, make_optimizer(module.parameters()), plan=plan)
+    assert [step(batch) for _ in range(STEPS)] == pytest.approx(want, rel=tolerance)
+    return step, reference
+
+
+# SGD: its updates are as exact as its gradients. AdamW divides by their size, so where a gradient is zero but for
+# rounding, any two orders of summation differ by as much as a step. float64, although the models compute their loss
+# in float32, so that an update is not rounded away beside its parameter.
+@pytest.mark.parametrize("recipe,flags", [("dp", {}), ("tp", {}), ("zero3", {}), ("pipeline", {"microbatches": 2})])
+@pytest.mark.parametrize("build", [gpt2, lambda: llama(tied=False)], ids=["gpt2", "llama"])
+def test_recipes_train_like_one_device(build, recipe, flags):
+    torch.manual_seed(0)
+    module, batch = build().double(), batch_of(4)
+    before = {name: p.detach().clone() for name, p in module.named_parameters()}
+    plan = partita.recipe(recipe, partita.capture(module, batch), ranks=2, **flags)
+    step, reference = assert_same_training(module, batch, plan, OPTIMIZERS["sgd"], 1e-6)
+    trained = dict(step.module().named_parameters())
+    largest = max((want - before[name]).abs().max() for name, want in reference.named_parameters())
+    for name, want in reference.named_parameters():
+        update = (want - before[name]).abs().max().clamp(min=1e-4 * largest)
+        assert (trained[name] - want).abs().max() <= 1e-5 * update, name
+    assert len(step.peak_bytes()) == 2
+
+
+def test_the_module_is_empty_until_it_is_given_back():
+    torch.manual_seed(0)
+    module, batch = gpt2(), batch_of(4)
+    before = copy.deepcopy(module.state_dict())
+    plan = partita.recipe("dp", partita.capture(module, batch), ranks=2)
+    step = partita.parallelize(module, batch, OPTIMIZERS["adamw"](module.parameters()), plan=plan)
+    assert all(p.numel() == 0 for p in module.parameters())
+    given_back = step.module().state_dict()
+    assert all(torch.equal(given_back[name], before[name]) for name in before)
+
+
+def used_optimizer(module):
+    optimizer = torch.optim.AdamW(module.parameters())
+    module(**token_batch()).loss.backward()
+    optimizer.step()
+    return optimizer
+
+
+WRONG = {
+    "no cluster": (lambda m: torch.optim.AdamW(m.parameters()), {}, "neither plan"),
+    "optimizer": (lambda m: torch.optim.Adagrad(m.parameters()), {"ranks": 2}, "Adagrad is not known"),
+    "amsgrad": (lambda m: torch.optim.AdamW(m.parameters(), amsgrad=True), {"ranks": 2}, "amsgrad is set"),
+    "groups": (lambda m: torch.optim.SGD([{"params": list(m.parameters())[:1], "lr": 1.0},
+                                          {"params": list(m.parameters())[1:], "lr": 2.0}]), {"ranks": 2},
+               "different settings"),
+    "some parameters": (lambda m: torch.optim.SGD(itertools.islice(m.parameters(), 1), 1.0), {"ranks": 2},
+                        "does not have transformer.wpe.weight"),
+    "used": (used_optimizer, {"ranks": 2}, "taken steps"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_uses_end_with_a_sentence(name):
+    make_optimizer, options, sentence = WRONG[name]
+    module = gpt2()
+    with pytest.raises(partita.InputError, match=sentence):
+        partita.parallelize(module, token_batch(), make_optimizer(module), **options)
+    assert all(p.numel() for p in module.parameters())
