@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "cluster/library.h"
+#include "model/build/build.h"
 #include "model/retype.h"
 
 namespace partita {
@@ -25,14 +26,20 @@ std::vector<std::string> captured_beside(const fs::path& path) {
   return names;
 }
 
-void refuse_what_is_no_capture(const std::string& file) {
-  if (!fs::exists(file))
-    input_error("model '{}': there is no such file; give a captured *.model.json{}", file,
-                did_you_mean(file, captured_beside(file)));
-  if (fs::path(file).filename() == "config.json")
-    input_error(
-        "{}: a Hugging Face config is not read yet; capture the model first with partita.capture in Python",
-        file);
+[[noreturn]] void refuse_unknown(const std::string& name) {
+  std::vector<std::string> known = preset_names(), files = captured_beside(name);
+  known.insert(known.end(), files.begin(), files.end());
+  input_error(
+      "model '{}': no preset is called so (see partita models) and there is no such file; give a preset, a config.json "
+      "of Hugging Face or a captured *.model.json{}",
+      name, did_you_mean(name, known));
+}
+
+/// A Hugging Face config by its name, or by what it says where the file was renamed.
+bool is_config(const std::string& file, const std::string& text) {
+  if (file.ends_with(".model.json")) return false;
+  if (fs::path(file).filename() == "config.json") return true;
+  return text.find("\"model_type\"") != std::string::npos && text.find("\"partita.") == std::string::npos;
 }
 
 /// The captured size of dimension `dim` of the batch: of the first batch input that has it. 0 if none has.
@@ -50,10 +57,26 @@ void need_captured(const std::string& file, const char* flag, const char* what, 
                 what, captured, wanted);
 }
 
+Model captured(const ModelInput& input, const std::string& text) {
+  Model model = parse_model(text, input.file);
+  need_captured(input.file, "--batch", "batch", input.batch, captured_size(model, 0));
+  need_captured(input.file, "--seq", "sequence length", input.seq, captured_size(model, 1));
+  return model;
+}
+
+Model found(const ModelInput& input) {
+  StepSize size{input.batch, input.seq};
+  if (const Preset* preset = find_preset(input.file)) return build_model(*preset, size);
+  if (!fs::exists(input.file)) refuse_unknown(input.file);
+  std::string text = read_file(input.file);
+  return is_config(input.file, text) ? build_model(text, input.file, size) : captured(input, text);
+}
+
 }  // namespace
 
 void add_model_input(CLI::App& app, ModelInput& input) {
-  app.add_option("MODEL", input.file, "a captured *.model.json")->required();
+  app.add_option("MODEL", input.file, "a preset (see partita models), a Hugging Face config.json or a captured *.model.json")
+      ->required();
   app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
   app.add_option("--batch", input.batch, "the global batch; a captured file has its own")
       ->check(CLI::PositiveNumber);
@@ -62,10 +85,7 @@ void add_model_input(CLI::App& app, ModelInput& input) {
 }
 
 Model load(const ModelInput& input) {
-  refuse_what_is_no_capture(input.file);
-  Model model = parse_model(read_file(input.file), input.file);
-  need_captured(input.file, "--batch", "batch", input.batch, captured_size(model, 0));
-  need_captured(input.file, "--seq", "sequence length", input.seq, captured_size(model, 1));
+  Model model = found(input);
   return input.dtype.empty() ? model : retype(model, parse_dtype(input.dtype, "--dtype"));
 }
 

@@ -4,6 +4,7 @@
 
 namespace partita {
 
+void add_models(CLI::App& app, Command& command);
 void add_devices(CLI::App& app, Command& command);
 void add_profile(CLI::App& app, Command& command);
 void add_recipe(CLI::App& app, Command& command);
@@ -17,6 +18,7 @@ void add_doctor(CLI::App& app, Command& command);
 
 /// Every verb, in the order --help lists them.
 inline constexpr Verb kVerbs[] = {
+    {"models", "list the models that can be built by name, or build one", add_models},
     {"devices", "list the device library, or show a cluster", add_devices},
     {"profile", "say what a training step computes and keeps, by module, without running it", add_profile},
     {"plan", "find the fastest plan that fits: every recipe lowered, its memory counted, its time simulated", add_plan},

@@ -46,6 +46,13 @@ std::vector<int64_t> Config::sizes(const char* key, const std::vector<int64_t>& 
   return values;
 }
 
+int64_t Config::labels() const {
+  int64_t named = has("id2label") ? static_cast<int64_t>(in_["id2label"].keys().size()) : 2;
+  int64_t count = size("num_labels", named);
+  if (count < 2) in_.fail(fmt::format("a classifier needs at least 2 labels, this one has {}", count));
+  return count;
+}
+
 std::string Config::activation(const char* key, const std::string& fallback) const {
   std::string name = text(key, fallback);
   std::vector<std::string> known = activation_names();

@@ -12,6 +12,10 @@ constexpr Family kFamilies[] = {
     {"gpt2", "GPT2LMHeadModel", build_gpt2, "n_layer", 12, "n_embd", 768},
     {"llama", "LlamaForCausalLM", build_llama, "num_hidden_layers", 32, "hidden_size", 4096},
     {"mistral", "MistralForCausalLM", build_mistral, "num_hidden_layers", 32, "hidden_size", 4096},
+    {"bert", "BertForMaskedLM", build_bert, "num_hidden_layers", 12, "hidden_size", 768},
+    {"t5", "T5ForConditionalGeneration", build_t5, "num_layers", 6, "d_model", 512},
+    {"mbart", "MBartForConditionalGeneration", build_mbart, "encoder_layers", 12, "d_model", 1024},
+    {"vit", "ViTForImageClassification", build_vit, "num_hidden_layers", 12, "hidden_size", 768, false},
 };
 
 // Where a config.json is all there is to go by.
@@ -49,17 +53,18 @@ void need_head(const Config& config, const Family& family) {
 
 StepSize with_default(StepSize size, StepSize fallback) {
   StepSize step{size.batch ? size.batch : fallback.batch, size.seq ? size.seq : fallback.seq};
-  if (step.batch > kMostTokens || step.seq > kLongest || step.batch > kMostTokens / step.seq)
+  if (step.batch > kMostTokens || step.seq > kLongest || step.batch > kMostTokens / std::max<int64_t>(step.seq, 1))
     input_error("--batch {} --seq {}: too large to compute with; a sequence holds up to {} tokens, a batch {}",
                 step.batch, step.seq, kLongest, kMostTokens);
   return step;
 }
 
-Model build(const Json& json, std::string_view where, StepSize size) {
+Model build(const Json& json, std::string_view where, StepSize size, StepSize fallback) {
   Config config(json, std::string(where));
   const Family& family = family_of(config.in());
   need_head(config, family);
-  return family.build(config, size);
+  if (size.seq && !family.text) config.in().fail("--seq: an image model has no sequence length; leave it out");
+  return family.build(config, with_default(size, fallback));
 }
 
 }  // namespace
@@ -78,13 +83,13 @@ namespace partita {
 
 Model build_model(const Preset& preset, StepSize size) {
   std::string where = fmt::format("preset {}", preset.name);
-  Model model = build::build(parse_json(preset.config, where), where, build::with_default(size, preset.size));
+  Model model = build::build(parse_json(preset.config, where), where, size, preset.size);
   model.name = preset.name;
   return model;
 }
 
 Model build_model(std::string_view config, std::string_view where, StepSize size) {
-  return build::build(parse_json(config, where), where, build::with_default(size, build::kDefault));
+  return build::build(parse_json(config, where), where, size, build::kDefault);
 }
 
 ModelShape shape_of(const Preset& preset) {

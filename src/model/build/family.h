@@ -14,12 +14,17 @@ struct Family {
   int64_t layers;                // Hugging Face's defaults
   const char* hidden_key;
   int64_t hidden;
+  bool text = true;              // has a sequence length; an image model has none
 };
 std::span<const Family> families();
 
 Model build_gpt2(const Config& config, StepSize size);
 Model build_llama(const Config& config, StepSize size);
 Model build_mistral(const Config& config, StepSize size);
+Model build_bert(const Config& config, StepSize size);
+Model build_vit(const Config& config, StepSize size);
+Model build_t5(const Config& config, StepSize size);
+Model build_mbart(const Config& config, StepSize size);
 
 /// Throws InputError unless a step of this length fits into `positions` (the value of `key`).
 void need_positions(const Config& config, const char* key, int64_t positions, int64_t seq);

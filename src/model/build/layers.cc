@@ -32,6 +32,16 @@ constexpr ActivationRow kActivations[] = {
 
 int64_t rows_of(Graph& g, TensorId x) { return numel(g.shape(x)) / g.size(x, -1); }
 
+// PyTorch folds all but the last two dimensions into one for bmm, and spreads them out again.
+TensorId matmul(Graph& g, TensorId a, TensorId b) {
+  Shape out = g.shape(a);
+  out.back() = g.size(b, -1);
+  int64_t many = g.size(a, 0) * g.size(a, 1);
+  TensorId first = reshape(g, expand(g, a, g.shape(a)), {many, g.size(a, 2), g.size(a, 3)});
+  TensorId second = reshape(g, expand(g, b, g.shape(b)), {many, g.size(b, 2), g.size(b, 3)});
+  return view(g, bmm(g, first, second), out);
+}
+
 }  // namespace
 
 void declare_linear(Graph& g, const std::string& name, int64_t in, int64_t out, bool bias) {
@@ -100,6 +110,30 @@ TensorId to_heads(Graph& g, TensorId x, int64_t width) {
 TensorId from_heads(Graph& g, TensorId x) {
   TensorId turned = transpose(g, x, 1, 2);
   return reshape(g, turned, {g.size(turned, 0), g.size(turned, 1), -1});
+}
+
+TensorId biased_attention(Graph& g, TensorId query, TensorId key, TensorId value, double scale, TensorId bias) {
+  // The scale is split between both factors so that neither product overflows first.
+  double root = std::sqrt(scale);
+  TensorId scaled = binary(g, "aten.mul.Scalar", query, root);
+  TensorId turned = binary(g, "aten.mul.Scalar", transpose(g, key, -2, -1), root);
+  return matmul(g, softmax(g, add(g, matmul(g, scaled, turned), bias), -1), value);
+}
+
+TensorId patches(Graph& g, TensorId image, int64_t side) {
+  auto scope = g.in("patch_embeddings");
+  TensorId x;
+  {
+    auto inside = g.in("projection");
+    x = convolution(g, image, g.weight("weight"), g.weight("bias"), side);
+  }
+  return transpose(g, view(g, x, {g.size(x, 0), g.size(x, 1), g.size(x, 2) * g.size(x, 3)}), 1, 2);
+}
+
+TensorId pad_front(Graph& g, TensorId x, int64_t value) {
+  int64_t batch = g.size(x, 0), length = g.size(x, 1) + 1;
+  return g.call("aten.constant_pad_nd.default", {Arg::of(x), Arg::list({1, 0}), Operand(static_cast<double>(value)).arg},
+                {{{batch, length}, {length, 1}}, g[x].dtype});
 }
 
 TensorId activation(Graph& g, std::string_view module, std::string_view name, TensorId x) {

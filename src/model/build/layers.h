@@ -23,6 +23,15 @@ TensorId embed(Graph& g, std::string_view name, TensorId index, int64_t padding 
 TensorId to_heads(Graph& g, TensorId x, int64_t width);
 TensorId from_heads(Graph& g, TensorId x);
 
+/// Attention in pieces, for a bias on the scores that is learned: softmax(query key^T scale + bias) value.
+TensorId biased_attention(Graph& g, TensorId query, TensorId key, TensorId value, double scale, TensorId bias);
+
+/// An image cut into squares, each one a row: [batch, patches, hidden]. Enters `patch_embeddings`.
+TensorId patches(Graph& g, TensorId image, int64_t side);
+
+/// [batch, n] -> [batch, n + 1] with `value` in front.
+TensorId pad_front(Graph& g, TensorId x, int64_t value);
+
 /// Activation by its Hugging Face name: gelu, gelu_new, gelu_pytorch_tanh, relu, silu, swish, tanh.
 TensorId activation(Graph& g, std::string_view module, std::string_view name, TensorId x);
 std::vector<std::string> activation_names();

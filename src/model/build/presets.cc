@@ -96,6 +96,35 @@ constexpr Preset kPresets[] = {
      R"({"model_type": "mistral", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
          "num_key_value_heads": 8, "intermediate_size": 14336, "rms_norm_eps": 1e-5, "sliding_window": 4096})",
      {8, 4096}},
+    // Devlin et al. 2019, BERT, section 3.
+    {"bert-base", R"({"model_type": "bert"})", {32, 512}},
+    {"bert-large",
+     R"({"model_type": "bert", "num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16,
+         "intermediate_size": 4096})",
+     {32, 512}},
+    // Raffel et al. 2020, Exploring the Limits of Transfer Learning, section 3.7; the first release, tied and with ReLU.
+    {"t5-small", R"({"model_type": "t5"})", {32, 512}},
+    {"t5-base", R"({"model_type": "t5", "num_layers": 12, "d_model": 768, "num_heads": 12, "d_ff": 3072})", {32, 512}},
+    {"t5-large", R"({"model_type": "t5", "num_layers": 24, "d_model": 1024, "num_heads": 16, "d_ff": 4096})",
+     {32, 512}},
+    {"t5-3b",
+     R"({"model_type": "t5", "num_layers": 24, "d_model": 1024, "num_heads": 32, "d_kv": 128, "d_ff": 16384})",
+     {32, 512}},
+    {"t5-11b",
+     R"({"model_type": "t5", "num_layers": 24, "d_model": 1024, "num_heads": 128, "d_kv": 128, "d_ff": 65536})",
+     {32, 512}},
+    // Liu et al. 2020, Multilingual Denoising Pre-training, and the published config.
+    {"mbart-large", R"({"model_type": "mbart", "vocab_size": 250027, "scale_embedding": true})", {32, 512}},
+    // Dosovitskiy et al. 2021, An Image is Worth 16x16 Words, table 1, with the 1000 classes of ImageNet.
+    {"vit-base", R"({"model_type": "vit", "num_labels": 1000})", {64, 0}},
+    {"vit-large",
+     R"({"model_type": "vit", "num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16,
+         "intermediate_size": 4096, "num_labels": 1000})",
+     {64, 0}},
+    {"vit-huge",
+     R"({"model_type": "vit", "num_hidden_layers": 32, "hidden_size": 1280, "num_attention_heads": 16,
+         "intermediate_size": 5120, "patch_size": 14, "num_labels": 1000})",
+     {64, 0}},
 };
 
 }  // namespace
