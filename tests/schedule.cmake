@@ -1,2 +1,6 @@
 partita_test(unit schedule_rows_test schedule base)
 partita_test(unit schedule_cases_test schedule base)
+partita_test(unit schedule_csv_test schedule base)
+partita_test(property schedule_deadlock_test schedule base)
+partita_test(property schedule_search_test schedule base)
+partita_test(perf schedule_search_test schedule base)

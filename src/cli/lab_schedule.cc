@@ -224,6 +224,8 @@ void add_costs(CLI::App& app, ScheduleFlags& flags) {
   app.add_option("--memory-cap", flags.memory_cap, "live chunks a device may hold; one number or one a device, 8,8,6,6");
   app.add_option("--cap-unit", flags.cap_unit, "the cap counts chunks (default) or whole microbatches of a device");
   app.add_option("--held-after", flags.held_after, "what a chunk holds between input and weight gradient, default 1");
+  app.add_option("--weight-memory", flags.weight_memory,
+                 "--compare: weights of a device-stage, in micro-batches of activations; a second copy uses up the cap");
   app.add_option("--queue", flags.queue, "per-peer (default) or single: one in-order queue a device");
 }
 

@@ -14,7 +14,7 @@ namespace partita {
 struct ScheduleFlags {
   std::string name, csv, forward, backward, input_grad, weight_grad, comm = "0", embedding = "0", head = "0";
   std::string unit = "device-stage", memory_cap, cap_unit = "chunks", held_after = "1", stage_costs, links;
-  std::string queue = "per-peer", placement, objective = "makespan";
+  std::string queue = "per-peer", placement, objective = "makespan", weight_memory = "0";
   int devices = 0, microbatches = 0, waves = 0, chunks = 0, group = 0, effort = 3;
   bool show = false, compare = false;
 };
@@ -28,6 +28,7 @@ struct ScheduleRequest {
   std::vector<Rational> cap;   ///< chunks (or micro-batches) of each device; one entry: of all; empty: no limit
   bool cap_in_microbatches = false;
   int64_t per_chunk_memory = 1;
+  Rational weight_memory = 0;  ///< of one device-stage of weights, in micro-batches of activations; --compare only
   Queue queue = Queue::kPerPeer;
   Objective objective = Objective::kMakespan;
   std::optional<Placement> placement;

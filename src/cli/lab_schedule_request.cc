@@ -48,6 +48,7 @@ void read_memory(const ScheduleFlags& flags, ScheduleRequest& request) {
   request.per_chunk_memory = after.den();
   request.pricing.held = after.den();
   request.pricing.held_after = after.num();
+  request.weight_memory = cost_flag(flags.weight_memory, "--weight-memory");
   request.cap_in_microbatches = word<bool>("--cap-unit", flags.cap_unit, {{"chunks", false}, {"microbatches", true}});
   for (size_t at = 0; at < flags.memory_cap.size();) {
     size_t end = std::min(flags.memory_cap.find(',', at), flags.memory_cap.size());

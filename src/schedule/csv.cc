@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 
@@ -89,6 +90,24 @@ std::vector<std::vector<Step>> parse_rows(std::string_view text, std::string_vie
   return rows;
 }
 
+// PyTorch's Schedule1F1B writes the forwards of its last rank one too high (3F1 .. 3F8 beside 3B0 .. 3B7; seen in
+// 2.13): nothing else has a forward without its backward and the reverse, so that row is read as it was meant.
+void mend_shifted_forwards(std::vector<Step>& list) {
+  std::map<int, std::pair<std::set<int>, std::set<int>>> seen;  // stage -> forwards, backwards
+  for (const Step& step : list) {
+    if (step.kind == StepKind::kForward) seen[step.stage].first.insert(step.microbatch);
+    else if (step.kind != StepKind::kWeightGrad) seen[step.stage].second.insert(step.microbatch);
+  }
+  for (const auto& [stage, both] : seen) {
+    const auto& [forwards, backwards] = both;
+    std::set<int> shifted;
+    for (int k : backwards) shifted.insert(k + 1);
+    if (forwards != shifted) continue;
+    for (Step& step : list)
+      if (step.stage == stage && step.kind == StepKind::kForward) --step.microbatch;
+  }
+}
+
 // Micro-batches whose stages sit on the same devices form a stream.
 void find_streams(Schedule& schedule, std::string_view where) {
   std::vector<std::vector<int>> route(schedule.microbatches, std::vector<int>(schedule.stages, -1));
@@ -141,6 +160,7 @@ Schedule parse_csv(std::string_view text, std::string_view where) {
   Schedule schedule{.name = "csv", .order = parse_rows(text, where)};
   schedule.devices = int(schedule.order.size());
   if (schedule.devices == 0) input_error("{}: no steps; needs one row a rank, cells such as 2F0", where);
+  for (std::vector<Step>& list : schedule.order) mend_shifted_forwards(list);
   for (const std::vector<Step>& list : schedule.order)
     for (const Step& step : list) {
       schedule.stages = std::max(schedule.stages, step.stage + 1);

@@ -119,7 +119,9 @@ Costs price(const Pricing& pricing, const Schedule& shape) {
     costs.stages = pricing.stages;
   }
   costs.memory = pricing.memory;
-  if (costs.memory.empty()) costs.memory.assign(shape.stages, {pricing.held, pricing.held_after});
+  if (costs.memory.empty())
+    for (int stage = 0; stage < shape.stages; ++stage)
+      costs.memory.push_back(shared(shape, stage) ? StageMemory{0, 0} : StageMemory{pricing.held, pricing.held_after});
   costs.links = pricing.links;
   return costs;
 }

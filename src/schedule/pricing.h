@@ -23,7 +23,8 @@ struct Pricing {
 };
 
 /// Costs of the stages of `shape` (its order is not read). An interlaced schedule spreads embedding and head over
-/// all devices; the others add them to the end stages, a backward in the same proportion as its forward.
+/// all devices, where its slices count no memory unless `memory` says so; the others add them to the end stages, a
+/// backward in the same proportion as its forward.
 Costs price(const Pricing& pricing, const Schedule& shape);
 
 /// Reads stages one by one: a header naming columns (forward, backward, input_grad, weight_grad, held, held_after) or

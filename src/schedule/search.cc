@@ -112,15 +112,18 @@ class Search {
   // complete, what is left is optimal.
   void enumerate_small() {
     if (problem_.objective != Objective::kMakespan || ops_ > kEnumerable) return;
-    for (size_t width = 300; !optimal() && width <= kWidest; width *= 10) {
-      int64_t spent = 0;
-      Enumerated found = enumerate(flow_, pool_.front().listed.makespan, width, INT64_MAX, spent);
-      if (found.better) offer(std::move(*found.better), "enumeration");
-      if (found.complete && !found.better) {
+    int64_t spent = 0, work = kStates;
+    for (int i = 3; i < problem_.effort; ++i) work *= 3;
+    for (int i = 3; i > problem_.effort; --i) work /= 3;
+    for (size_t width = 300; !optimal() && spent < work; width *= 10) {
+      Enumerated found = enumerate(flow_, pool_.front().listed.makespan, width, work, spent);
+      if (found.better) {
+        offer(std::move(*found.better), "enumeration");
+        width /= 10;
+      } else if (found.complete) {
         bound_ = pool_.front().listed.makespan;
         certified_ = "exact search";
       }
-      if (found.better) width /= 10;
     }
   }
 
@@ -143,8 +146,8 @@ class Search {
   int64_t bound() const { return bound_; }
 
  private:
-  static constexpr size_t kPool = 12, kTuned = 3, kPolished = 3, kWidest = 30'000;
-  static constexpr int64_t kEnumerable = 300, kPolishable = 20'000;
+  static constexpr size_t kPool = 12, kTuned = 3, kPolished = 3;
+  static constexpr int64_t kEnumerable = 300, kPolishable = 20'000, kStates = 600'000;
 
   void tune(NamedPolicy from, std::pair<int64_t, int64_t> best) {
     std::vector<int64_t> forward(flow_.devices, 0);

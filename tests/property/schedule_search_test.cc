@@ -151,13 +151,13 @@ std::vector<std::string> rivals(Placement placement, int chunks) {
 
 TEST(ScheduleSearch, UnevenStagesNeverWorseThanTheBestNamed) {
   const char* cases = std::getenv("PARTITA_CASES");
-  const int count = cases ? std::atoi(cases) : 24;
+  const int count = cases ? std::atoi(cases) : 40;
   const unsigned seed = 7;
   std::printf("seed %u, %d cases (PARTITA_CASES sets them)\n", seed, count);
   std::mt19937 random(seed);
-  int better = 0, worse = 0, bounded = 0;
+  int better = 0, worse = 0, settled = 0;
   for (int i = 0; i < count; ++i) {
-    const int devices = 2 + int(random() % 7), m = devices * (2 + int(random() % 3));
+    const int devices = 4 + int(random() % 5), m = devices * (2 + int(random() % 3));
     const int chunks = 1 + int(random() % 2);
     Placement placement = chunks == 1 ? Placement::kLinear : random() % 2 ? Placement::kLoop : Placement::kZigzag;
     SearchProblem problem = uniform_problem(placement, devices, chunks, m, true, devices * chunks);
@@ -167,6 +167,7 @@ TEST(ScheduleSearch, UnevenStagesNeverWorseThanTheBestNamed) {
       stage.backward = stage.input_grad + stage.weight_grad;
     }
     problem.costs.hop = Rational(int(random() % 3), 20);
+    problem.effort = cases ? 3 : 1;
     std::optional<Rational> best;
     for (const std::string& name : rivals(placement, chunks)) {
       Schedule schedule = make_schedule(name, {.devices = devices, .microbatches = m, .chunks = chunks});
@@ -181,11 +182,11 @@ TEST(ScheduleSearch, UnevenStagesNeverWorseThanTheBestNamed) {
     if (!best) continue;
     worse += found.objective > *best;
     better += found.objective < *best;
-    bounded += found.objective == found.bound;
+    settled += *best == found.bound;
   }
-  std::printf("better %d, worse %d, at the bound %d, of %d\n", better, worse, bounded, count);
+  std::printf("better %d, worse %d, the best named one provably optimal %d, of %d\n", better, worse, settled, count);
   EXPECT_EQ(worse, 0);
-  EXPECT_GE(better * 10, count * 9);
+  EXPECT_GE(better * 10, (count - settled) * 9);
 }
 
 TEST(ScheduleSearch, WithinOnePercentOfTheBoundOnLinearAndLoop) {
