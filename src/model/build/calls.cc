@@ -169,11 +169,15 @@ TensorId expand(Graph& g, TensorId x, Shape sizes) {
   return call_view(g, "aten.expand.default", {Arg::of(x), Arg::list(sizes)}, x, to);
 }
 
-TensorId slice(Graph& g, TensorId x, int64_t dim, int64_t start, int64_t end) {
+TensorId slice(Graph& g, TensorId x, int64_t dim, int64_t start, int64_t end, int64_t step) {
   Dims dims = g.dims(x);
-  int64_t& size = dims.shape[wrap_dim(dim, rank_of(g, x))];
-  size = std::min(end < 0 ? end + size : end, size) - start;
-  return call_view(g, "aten.slice.Tensor", {Arg::of(x), Arg::of(dim), Arg::of(start), Arg::of(end)}, x, dims);
+  int64_t at = wrap_dim(dim, rank_of(g, x));
+  int64_t& size = dims.shape[at];
+  size = (std::min(end < 0 ? end + size : end, size) - start + step - 1) / step;
+  dims.strides[at] *= step;
+  std::vector<Arg> args = {Arg::of(x), Arg::of(dim), Arg::of(start), Arg::of(end)};
+  if (step != 1) args.push_back(Arg::of(step));
+  return call_view(g, "aten.slice.Tensor", std::move(args), x, dims);
 }
 
 TensorId select(Graph& g, TensorId x, int64_t dim, int64_t index) {

@@ -31,7 +31,7 @@ TensorId permute(Graph& g, TensorId x, const std::vector<int64_t>& order);
 TensorId unsqueeze(Graph& g, TensorId x, int64_t dim);
 TensorId squeeze(Graph& g, TensorId x, int64_t dim);
 TensorId expand(Graph& g, TensorId x, Shape sizes);
-TensorId slice(Graph& g, TensorId x, int64_t dim, int64_t start, int64_t end);
+TensorId slice(Graph& g, TensorId x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
 TensorId select(Graph& g, TensorId x, int64_t dim, int64_t index);
 std::vector<TensorId> split(Graph& g, TensorId x, int64_t size, int64_t dim);
 TensorId cat(Graph& g, const std::vector<TensorId>& parts, int64_t dim);

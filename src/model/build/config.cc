@@ -46,6 +46,13 @@ std::vector<int64_t> Config::sizes(const char* key, const std::vector<int64_t>& 
   return values;
 }
 
+int64_t Config::total(const char* key, int64_t fallback) const {
+  if (!has(key) || !in_[key].raw().is_array()) return size(key, fallback);
+  int64_t sum = 0;
+  for (int64_t part : sizes(key, {})) sum += part;
+  return sum;
+}
+
 int64_t Config::labels() const {
   int64_t named = has("id2label") ? static_cast<int64_t>(in_["id2label"].keys().size()) : 2;
   int64_t count = size("num_labels", named);

@@ -21,6 +21,8 @@ class Config {
   bool boolean(const char* key, bool fallback) const;
   std::string text(const char* key, const std::string& fallback) const;
   std::vector<int64_t> sizes(const char* key, const std::vector<int64_t>& fallback) const;
+  /// A size, or the sum of a list of sizes: layers of a model in stages.
+  int64_t total(const char* key, int64_t fallback) const;
   /// How many classes: `num_labels`, or the entries of `id2label`, or 2.
   int64_t labels() const;
   /// The name of an activation the builders know.

@@ -10,21 +10,23 @@ namespace partita::build {
 namespace {
 
 /// Marks floating tensors computed from trainable parameters: only those can have a gradient.
-std::vector<bool> differentiable(const Model& model) {
-  std::vector<bool> marked(model.tensors.size(), false);
+std::vector<bool> differentiable(const Graph& g) {
+  const Model& model = g.model();
+  std::vector<bool> marked(model.tensors.size(), false), stopped(marked);
+  for (TensorId id : g.stopped()) stopped[id.value] = true;
   for (size_t i = 0; i < marked.size(); ++i) marked[i] = model.tensors[i].trainable;
   for (const Op& op : model.ops) {
     std::vector<TensorId> inputs = inputs_of(op);
     bool any = std::any_of(inputs.begin(), inputs.end(), [&](TensorId id) { return marked[id.value]; });
     for (TensorId id : op.outputs)
-      if (id) marked[id.value] = any && is_floating(model[id].dtype);
+      if (id) marked[id.value] = any && is_floating(model[id].dtype) && !stopped[id.value];
   }
   return marked;
 }
 
 class Tape {
  public:
-  explicit Tape(Graph& g) : g_(g), marked_(differentiable(g.model())), gradients_(marked_.size()) {}
+  explicit Tape(Graph& g) : g_(g), marked_(differentiable(g)), gradients_(marked_.size()) {}
 
   void run(TensorId loss) {
     size_t count = g_.model().ops.size();

@@ -16,6 +16,8 @@ constexpr Family kFamilies[] = {
     {"t5", "T5ForConditionalGeneration", build_t5, "num_layers", 6, "d_model", 512},
     {"mbart", "MBartForConditionalGeneration", build_mbart, "encoder_layers", 12, "d_model", 1024},
     {"vit", "ViTForImageClassification", build_vit, "num_hidden_layers", 12, "hidden_size", 768, false},
+    {"swin", "SwinForImageClassification", build_swin, "depths", 12, "embed_dim", 96, false},
+    {"evoformer", "", build_evoformer, "num_blocks", 48, "c_z", 128},
 };
 
 // Where a config.json is all there is to go by.
@@ -96,7 +98,7 @@ ModelShape shape_of(const Preset& preset) {
   Json json = parse_json(preset.config, preset.name);
   build::Config config(json, std::string(preset.name));
   const build::Family& family = build::family_of(config.in());
-  return {std::string(family.type), config.size(family.layers_key, family.layers),
+  return {std::string(family.type), config.total(family.layers_key, family.layers),
           config.size(family.hidden_key, family.hidden)};
 }
 

@@ -25,6 +25,8 @@ Model build_bert(const Config& config, StepSize size);
 Model build_vit(const Config& config, StepSize size);
 Model build_t5(const Config& config, StepSize size);
 Model build_mbart(const Config& config, StepSize size);
+Model build_swin(const Config& config, StepSize size);
+Model build_evoformer(const Config& config, StepSize size);
 
 /// Throws InputError unless a step of this length fits into `positions` (the value of `key`).
 void need_positions(const Config& config, const char* key, int64_t positions, int64_t seq);

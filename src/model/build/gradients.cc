@@ -118,7 +118,7 @@ Gradients slice_rule(Graph& g, const Differentiated& d) {
   const Shape& sizes = g.shape(d.inputs[0]);
   return one(g.call("aten.slice_backward.default",
                     {Arg::of(d.gradient()), Arg::list(sizes), d.op.args[1], d.op.args[2], d.op.args[3],
-                     Arg::of(int64_t{1})},
+                     Arg::of(int_argument(d.op, 4, "step", 1))},
                     {dense(sizes), g[d.gradient()].dtype}));
 }
 

@@ -67,6 +67,10 @@ class Graph {
   [[nodiscard]] Scope in(std::string_view module);
   [[nodiscard]] Scope in(std::string_view list, int index);
 
+  /// What is computed from this tensor counts as constant: no gradient flows back through it.
+  void stop(TensorId id) { stopped_.push_back(id); }
+  const std::vector<TensorId>& stopped() const { return stopped_; }
+
   void begin_gradient(const std::string& forward);
 
   TensorId call(std::string_view target, std::vector<Arg> args, Made made, Keywords keywords = {});
@@ -92,6 +96,7 @@ class Graph {
   std::string path_;
   std::unordered_map<std::string, TensorId> inputs_;  // looked up only
   std::unordered_map<std::string, int> repeats_;      // looked up only
+  std::vector<TensorId> stopped_;
   std::string differentiated_;
   int gradient_ops_ = 0;
 };

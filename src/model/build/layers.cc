@@ -32,16 +32,6 @@ constexpr ActivationRow kActivations[] = {
 
 int64_t rows_of(Graph& g, TensorId x) { return numel(g.shape(x)) / g.size(x, -1); }
 
-// PyTorch folds all but the last two dimensions into one for bmm, and spreads them out again.
-TensorId matmul(Graph& g, TensorId a, TensorId b) {
-  Shape out = g.shape(a);
-  out.back() = g.size(b, -1);
-  int64_t many = g.size(a, 0) * g.size(a, 1);
-  TensorId first = reshape(g, expand(g, a, g.shape(a)), {many, g.size(a, 2), g.size(a, 3)});
-  TensorId second = reshape(g, expand(g, b, g.shape(b)), {many, g.size(b, 2), g.size(b, 3)});
-  return view(g, bmm(g, first, second), out);
-}
-
 }  // namespace
 
 void declare_linear(Graph& g, const std::string& name, int64_t in, int64_t out, bool bias) {
@@ -110,6 +100,16 @@ TensorId to_heads(Graph& g, TensorId x, int64_t width) {
 TensorId from_heads(Graph& g, TensorId x) {
   TensorId turned = transpose(g, x, 1, 2);
   return reshape(g, turned, {g.size(turned, 0), g.size(turned, 1), -1});
+}
+
+// PyTorch folds all but the last two dimensions into one for bmm, and spreads them out again.
+TensorId matmul(Graph& g, TensorId a, TensorId b) {
+  Shape out = g.shape(a);
+  out.back() = g.size(b, -1);
+  int64_t many = g.size(a, 0) * g.size(a, 1);
+  TensorId first = reshape(g, expand(g, a, g.shape(a)), {many, g.size(a, 2), g.size(a, 3)});
+  TensorId second = reshape(g, expand(g, b, g.shape(b)), {many, g.size(b, 2), g.size(b, 3)});
+  return view(g, bmm(g, first, second), out);
 }
 
 TensorId biased_attention(Graph& g, TensorId query, TensorId key, TensorId value, double scale, TensorId bias) {

@@ -23,6 +23,9 @@ TensorId embed(Graph& g, std::string_view name, TensorId index, int64_t padding 
 TensorId to_heads(Graph& g, TensorId x, int64_t width);
 TensorId from_heads(Graph& g, TensorId x);
 
+/// Products of matrices in the last two of four dimensions. REQUIRES: equal first two dimensions.
+TensorId matmul(Graph& g, TensorId a, TensorId b);
+
 /// Attention in pieces, for a bias on the scores that is learned: softmax(query key^T scale + bias) value.
 TensorId biased_attention(Graph& g, TensorId query, TensorId key, TensorId value, double scale, TensorId bias);
 

@@ -125,6 +125,23 @@ constexpr Preset kPresets[] = {
      R"({"model_type": "vit", "num_hidden_layers": 32, "hidden_size": 1280, "num_attention_heads": 16,
          "intermediate_size": 5120, "patch_size": 14, "num_labels": 1000})",
      {64, 0}},
+    // Liu et al. 2021, Swin Transformer, section 3.3; 224 x 224 images.
+    {"swin-tiny", R"({"model_type": "swin", "num_labels": 1000})", {64, 0}},
+    {"swin-small", R"({"model_type": "swin", "depths": [2, 2, 18, 2], "num_labels": 1000})", {64, 0}},
+    {"swin-base",
+     R"({"model_type": "swin", "embed_dim": 128, "depths": [2, 2, 18, 2], "num_heads": [4, 8, 16, 32],
+         "num_labels": 1000})",
+     {64, 0}},
+    {"swin-large",
+     R"({"model_type": "swin", "embed_dim": 192, "depths": [2, 2, 18, 2], "num_heads": [6, 12, 24, 48],
+         "num_labels": 1000})",
+     {64, 0}},
+    // Jumper et al. 2021, AlphaFold 2: the 48 blocks, crops of 256 residues and 128 sequences, three forwards.
+    {"evoformer-tiny",
+     R"({"model_type": "evoformer", "num_blocks": 2, "c_m": 32, "c_z": 16, "msa_heads": 4, "pair_heads": 2, "c_head": 8,
+         "c_outer": 8, "c_triangle": 16, "sequences": 4, "bins": 8})",
+     {2, 8}},
+    {"evoformer", R"({"model_type": "evoformer"})", {128, 256}},
 };
 
 }  // namespace

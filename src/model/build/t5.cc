@@ -14,7 +14,7 @@ struct T5 {
   int64_t encoder_layers, decoder_layers, hidden, heads, width, inner, vocabulary, buckets, distance, padding, start;
   double eps;
   std::string activation;
-  bool gated, tied;
+  bool gated, scaled;
 };
 
 T5 read(const Config& config) {
@@ -31,7 +31,8 @@ T5 read(const Config& config) {
   c.padding = config.token("pad_token_id").value_or(0);
   c.start = config.token("decoder_start_token_id").value_or(c.padding);
   c.eps = config.number("layer_norm_epsilon", 1e-6);
-  c.tied = config.boolean("tie_word_embeddings", true);
+  // Hugging Face ties in any case; what older configs call untied only leaves the scale out.
+  c.scaled = config.boolean("scale_decoder_outputs", config.boolean("tie_word_embeddings", true));
   std::string projection = config.text("feed_forward_proj", "relu");
   c.gated = projection == "gated-gelu";
   if (!c.gated && projection != "relu")
@@ -74,7 +75,6 @@ void declare(Graph& g, const T5& c, StepSize size) {
   g.parameter("shared.weight", {c.vocabulary, c.hidden});
   declare_stack(g, c, "encoder", c.encoder_layers, false);
   declare_stack(g, c, "decoder", c.decoder_layers, true);
-  if (!c.tied) declare_linear(g, "lm_head", c.hidden, c.vocabulary, false);
   g.batch("input_ids", {size.batch, size.seq}, DType::kInt64, c.vocabulary);
   g.batch("labels", {size.batch, size.seq}, DType::kInt64, c.vocabulary);
 }
@@ -190,8 +190,8 @@ TensorId decoder_inputs(Graph& g, const T5& c, TensorId labels) {
 }
 
 TensorId logits(Graph& g, const T5& c, TensorId x) {
-  TensorId scaled = c.tied ? mul(g, x, std::pow(static_cast<double>(c.hidden), -0.5)) : x;
-  return linear_with(g, "lm_head", scaled, g.named(c.tied ? "shared.weight" : "lm_head.weight"));
+  TensorId scaled = c.scaled ? mul(g, x, std::pow(static_cast<double>(c.hidden), -0.5)) : x;
+  return linear_with(g, "lm_head", scaled, g.named("shared.weight"));
 }
 
 }  // namespace
