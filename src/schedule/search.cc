@@ -113,6 +113,8 @@ class Search {
   void enumerate_small() {
     if (problem_.objective != Objective::kMakespan || ops_ > kEnumerable) return;
     int64_t spent = 0, work = kStates;
+    // On a fine grid of times hardly two partial schedules coincide, and enumeration does not come to an end.
+    if (pool_.front().listed.makespan > kCoarse) work /= 10;
     for (int i = 3; i < problem_.effort; ++i) work *= 3;
     for (int i = 3; i > problem_.effort; --i) work /= 3;
     for (size_t width = 300; !optimal() && spent < work; width *= 10) {
@@ -147,7 +149,7 @@ class Search {
 
  private:
   static constexpr size_t kPool = 12, kTuned = 3, kPolished = 3;
-  static constexpr int64_t kEnumerable = 300, kPolishable = 20'000, kStates = 600'000;
+  static constexpr int64_t kEnumerable = 300, kPolishable = 20'000, kStates = 4'000'000, kCoarse = 1'000;
 
   void tune(NamedPolicy from, std::pair<int64_t, int64_t> best) {
     std::vector<int64_t> forward(flow_.devices, 0);
