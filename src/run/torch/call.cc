@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "run/torch/argument.h"
+#include "run/torch/view.h"
 
 namespace partita {
 namespace {
@@ -155,6 +156,7 @@ void put(const Slots& slots, Slot slot, at::Tensor value) {
 }  // namespace
 
 struct Call::Prepared {
+  std::optional<View> view;  // tried first
   c10::OperatorHandle op;
   std::vector<Item> items;
   std::vector<Slot> drop;  // what dies here and is no argument
@@ -177,8 +179,8 @@ Call::Call(const Model& model, const Instr& instr) {
   std::vector<Slot> out = instr.out;
   for (Slot& slot : out)
     if (drop.erase(slot)) slot.index = -1;
-  prepared_ = std::make_unique<Prepared>(
-      Prepared{handle, std::move(items), {drop.begin(), drop.end()}, std::move(out), spreads});
+  prepared_ = std::make_unique<Prepared>(Prepared{
+      View::make(op, instr), handle, std::move(items), {drop.begin(), drop.end()}, std::move(out), spreads});
 }
 
 Call::~Call() = default;
@@ -186,6 +188,7 @@ Call::Call(Call&&) noexcept = default;
 
 void Call::run(const Slots& slots) const {
   const Prepared& p = *prepared_;
+  if (p.view && p.view->run(slots)) return;
   c10::Stack stack;
   stack.reserve(p.items.size());
   for (const Item& item : p.items) stack.push_back(fill(item, slots));

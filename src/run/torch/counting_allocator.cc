@@ -1,9 +1,11 @@
 #include "run/torch/counting_allocator.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <sys/mman.h>
 
-#include <algorithm>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 
 #include "base/error.h"
 
@@ -14,7 +16,19 @@ namespace {
 struct alignas(64) Header {
   MemoryCounter* counter;
   int64_t bytes;
+  bool huge;  // came from `allocate_huge`
 };
+
+// Large blocks go back to the system when they are freed, and touching them anew page by page costs several
+// times what a kernel does with them; huge pages bring that down.
+constexpr size_t kHugePage = size_t{2} << 20;
+
+void* allocate_huge(size_t bytes) {
+  void* block = nullptr;
+  if (posix_memalign(&block, kHugePage, bytes) != 0) throw std::bad_alloc();
+  madvise(block, bytes, MADV_HUGEPAGE);
+  return block;
+}
 
 thread_local MemoryCounter* counter_of_thread = nullptr;
 
@@ -24,8 +38,10 @@ class CountingAllocator final : public c10::Allocator {
 
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
-    auto* header = static_cast<Header*>(base_->raw_allocate(bytes + sizeof(Header)));
-    *header = {counter_of_thread, static_cast<int64_t>(bytes)};
+    size_t size = bytes + sizeof(Header);
+    bool huge = counter_of_thread && bytes >= kHugePage;
+    auto* header = static_cast<Header*>(huge ? allocate_huge(size) : base_->raw_allocate(size));
+    *header = {counter_of_thread, static_cast<int64_t>(bytes), huge};
     if (MemoryCounter* counter = header->counter) {
       int64_t current = counter->current.fetch_add(header->bytes, std::memory_order_relaxed) + header->bytes;
       // Only the rank's own thread allocates on its account, so nobody else raises the peak.
@@ -56,6 +72,7 @@ void CountingAllocator::release(void* data) {
   if (!data) return;
   Header* header = static_cast<Header*>(data) - 1;
   if (header->counter) header->counter->current.fetch_sub(header->bytes, std::memory_order_relaxed);
+  if (header->huge) return std::free(header);
   instance().base_->raw_deallocate(header);
 }
 
