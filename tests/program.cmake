@@ -1,1 +1,7 @@
+partita_test(unit program_certificate_test program)
+partita_test(unit program_json_test program)
+partita_test(unit program_walk_test program)
+partita_test(unit program_addend_test program)
+partita_test(unit program_memory_test program)
+partita_test(unit program_simulate_test simulate)
 partita_test(property program_certificate_test lower program)

@@ -146,42 +146,56 @@ Addend operator+(const Addend& left, const Addend& right) {
 
 namespace {
 
-std::string show_region(const Label& label, const Region& region) {
-  std::string text;
-  size_t loop = 0;
-  for (int64_t size : loop_sizes(label))
-    text += fmt::format("{}{} of {}", loop ? " x " : "", show_span(region[loop]), size), ++loop;
-  return text.empty() ? "all" : text;
+std::string join_text(const std::vector<std::string>& parts, const char* between) {
+  return fmt::format("{}", fmt::join(parts, between));
 }
 
 std::string show_step(const LabelStep& step, const Model& model, const Atoms& atoms) {
   const std::string& op = model[step.op].name;
   if (step.loop < 0)
-    return step.operand < 0 ? fmt::format("through {}", op)
-                            : fmt::format("through operand {} of {}", step.operand, op);
+    return step.operand < 0 ? fmt::format("what comes through {}", op)
+                            : fmt::format("what comes through operand {} of {}", step.operand, op);
   const std::string& atom = atoms.names[atoms[step.op].loops[step.loop].atom.value];
   return fmt::format("{} summed in {}", atom.empty() ? fmt::format("loop {}", step.loop) : atom, op);
+}
+
+/// Only the loops that are cut: the others are many and say nothing.
+std::string show_region(const Label& label, const Region& region, const Model& model, const Atoms& atoms) {
+  std::vector<std::string> parts;
+  size_t loop = 0;
+  for (const LabelStep& step : label) {
+    if (step.loop < 0) continue;
+    const Interval& span = region[loop++];
+    if (!is_whole(span, step.size))
+      parts.push_back(
+          fmt::format("{} of {} of {}", show_span(span), step.size, show_step(step, model, atoms)));
+  }
+  return parts.empty() ? "all of " + to_text(label, model, atoms) : join_text(parts, ", ");
+}
+
+std::string show_term(const Label& label, const std::vector<Region>& regions, const Model& model,
+                      const Atoms& atoms) {
+  if (regions.empty()) return "nothing of " + to_text(label, model, atoms);
+  std::vector<std::string> parts;
+  for (const Region& region : regions) parts.push_back(show_region(label, region, model, atoms));
+  return join_text(parts, " and ");
 }
 
 }  // namespace
 
 std::string to_text(const Label& label, const Model& model, const Atoms& atoms) {
-  std::string text;
-  for (const LabelStep& step : label) text += (text.empty() ? "" : ", ") + show_step(step, model, atoms);
-  return text.empty() ? "the rest" : text;
+  // Where it was cut first is where the fault is.
+  return label.empty() ? "the rest" : show_step(label.front(), model, atoms);
 }
 
 std::string to_text(const Addend& addend, const Model& model, const Atoms& atoms) {
   if (addend.zero) return "zero";
   if (addend.complete()) return "complete";
-  std::string text;
-  for (const auto& [label, regions] : addend.terms) {
-    std::string held;
-    for (const Region& region : regions) held += (held.empty() ? "" : " and ") + show_region(label, region);
-    text += fmt::format("{}{} of ({})", text.empty() ? "" : ", ", held.empty() ? "nothing" : held,
-                        to_text(label, model, atoms));
-  }
-  return text;
+  std::vector<std::string> incomplete;
+  for (const auto& [label, regions] : addend.terms)
+    if (!covers_all(label, regions)) incomplete.push_back(show_term(label, regions, model, atoms));
+  return incomplete.size() < 2 ? incomplete[0]
+                               : fmt::format("{} (and {} more)", incomplete[0], incomplete.size() - 1);
 }
 
 std::string to_text(const Clash& clash, const Model& model, const Atoms& atoms) {
@@ -191,13 +205,13 @@ std::string to_text(const Clash& clash, const Model& model, const Atoms& atoms) 
     case Clash::kOneWhole:
       return "one holds the whole value already, so that the other would count twice";
     case Clash::kCutDifferently:
-      return fmt::format("the two are addends of different sums: only one is cut by ({})",
+      return fmt::format("the two are addends of different sums: only one tells {} apart",
                          to_text(clash.label, model, atoms));
     case Clash::kTwice:
       break;
   }
-  return fmt::format("both hold {} of ({}), so that it would count twice",
-                     show_region(clash.label, clash.region), to_text(clash.label, model, atoms));
+  return fmt::format("both hold {}, so that it would count twice",
+                     show_region(clash.label, clash.region, model, atoms));
 }
 
 }  // namespace partita

@@ -51,7 +51,8 @@ Addend settled(Addend addend);
 /// in different ways.
 Addend operator+(const Addend& a, const Addend& b);
 
-/// "0:3 of 8 of x:1.0 summed in fc/mm".
+/// What is incomplete: "0:3 of 8 of x:1.0 summed in fc/mm", "nothing of what comes through operand 0 of
+/// fc/addmm".
 std::string to_text(const Addend& addend, const Model& model, const Atoms& atoms);
 std::string to_text(const Label& label, const Model& model, const Atoms& atoms);
 

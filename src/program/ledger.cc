@@ -19,16 +19,10 @@ std::string to_text(const At& at) {
                       : fmt::format("action {}, instruction {}", at.action, at.instr);
 }
 
-Ledger::Ledger(const RankProgram& rank, int32_t microbatches)
-    : rank_(rank.rank_slots), frames_(microbatches, std::vector<Cell>(rank.frame_slots)) {}
-
-Ledger::Cell& Ledger::cell(Slot slot, int32_t microbatch) {
-  if (slot.space == Space::kRank) return rank_[slot.index];
-  return slot.space == Space::kFrame ? frames_[microbatch][slot.index] : locals_[slot.index];
-}
+Ledger::Ledger(const RankProgram& rank, int32_t microbatches) : cells_(rank, microbatches) {}
 
 const Holding& Ledger::read(Slot slot, int32_t microbatch) const {
-  const Cell& at = cell(slot, microbatch);
+  const Cell& at = cells_.at(slot, microbatch);
   if (!at.value && at.died.action < 0) refuse("reads {}, which was never written", to_text(slot));
   if (!at.value) refuse("reads {}, which was freed too early, at {}", to_text(slot), to_text(at.died));
   const Holding& value = *at.value;
@@ -40,27 +34,27 @@ const Holding& Ledger::read(Slot slot, int32_t microbatch) const {
 }
 
 Holding& Ledger::live(Slot slot, int32_t microbatch, const char* doing) {
-  Cell& at = cell(slot, microbatch);
+  Cell& at = cells_.at(slot, microbatch);
   if (!at.value && at.died.action < 0) refuse("{} {}, which was never written", doing, to_text(slot));
   if (!at.value) refuse("{} {}, which was freed already, at {}", doing, to_text(slot), to_text(at.died));
   return *at.value;
 }
 
 void Ledger::write(Slot slot, int32_t microbatch, Holding value, Slot same_as) {
-  Cell& at = cell(slot, microbatch);
+  Cell& at = cells_.at(slot, microbatch);
   if (at.value && slot != same_as) refuse("writes over {}, which is still alive", to_text(slot));
   at.value = std::move(value);
 }
 
 void Ledger::force(Slot slot, int32_t microbatch, Holding value) {
-  cell(slot, microbatch).value = std::move(value);
+  cells_.at(slot, microbatch).value = std::move(value);
 }
 
 void Ledger::drop(Slot slot, int32_t microbatch, const At& at) {
   const Holding& value = live(slot, microbatch, "frees");
   if (value.receiving) refuse("frees {} before waiting for what it receives", to_text(slot));
   if (value.sends > 0) refuse("frees {} while it is being sent; wait for the send first", to_text(slot));
-  Cell& place = cell(slot, microbatch);
+  Cell& place = cells_.at(slot, microbatch);
   place.value.reset();
   place.died = at;
 }
@@ -99,25 +93,22 @@ void Ledger::arrive(Slot slot, int32_t microbatch, std::shared_ptr<const Meaning
 void Ledger::enter(const Body& body) {
   if (inside_) return;
   inside_ = true;
-  locals_.assign(body.locals, {});
+  cells_.open(body);
 }
 
 std::vector<Slot> Ledger::leave() {
   std::vector<Slot> left;
-  for (size_t i = 0; inside_ && i < locals_.size(); ++i)
-    if (locals_[i].value) left.push_back({Space::kLocal, static_cast<int32_t>(i)});
+  for (size_t i = 0; inside_ && i < cells_.locals().size(); ++i)
+    if (cells_.locals()[i].value) left.push_back({Space::kLocal, static_cast<int32_t>(i)});
   inside_ = false;
   return left;
 }
 
 std::vector<Ledger::Alive> Ledger::alive() const {
   std::vector<Alive> out;
-  auto add = [&](const std::vector<Cell>& cells, Space space, int32_t microbatch) {
-    for (size_t i = 0; i < cells.size(); ++i)
-      if (cells[i].value) out.push_back({{space, static_cast<int32_t>(i)}, microbatch, &*cells[i].value});
-  };
-  add(rank_, Space::kRank, 0);
-  for (size_t m = 0; m < frames_.size(); ++m) add(frames_[m], Space::kFrame, static_cast<int32_t>(m));
+  cells_.for_each([&](Slot slot, int32_t microbatch, const Cell& cell) {
+    if (cell.value) out.push_back({slot, microbatch, &*cell.value});
+  });
   return out;
 }
 

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "program/meaning.h"
+#include "program/slot_table.h"
 #include "program/walk.h"
 
 namespace partita {
 
-/// What a slot of a rank holds: a name of a storage, and what it means. Several names may share a storage (views, moves).
+/// What a slot of a rank holds: a name of a storage, and what it means. Several names may share a storage
+/// (views, moves).
 struct Holding {
   std::shared_ptr<const Meaning> meaning;  // null: not known, something before it was refused
   TypeId type;
@@ -71,8 +73,7 @@ class Ledger {
   }
   Holding& live(Slot slot, int32_t microbatch, const char* doing);
 
-  std::vector<Cell> rank_, locals_;
-  std::vector<std::vector<Cell>> frames_;
+  SlotTable<Cell> cells_;
   std::vector<Storage> storages_;
   bool inside_ = false;
 };

@@ -17,6 +17,10 @@ std::string show(const Rules& rules, const Meaning& meaning) {
   return to_text(meaning, rules.model, rules.atoms);
 }
 
+std::string show_part(const Rules& rules, const Meaning& meaning) {
+  return rules.model[meaning.tensor].name + show_spans(meaning.box);
+}
+
 void check_same_tensor(const Rules& rules, const Meaning& a, const Meaning& b) {
   if (a.tensor != b.tensor || a.version != b.version || a.state != b.state)
     refuse("{} and {} are not pieces of one tensor", show(rules, a), show(rules, b));
@@ -53,12 +57,12 @@ Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
     }
     check_same_tensor(rules, sum, next);
     if (!meet(sum.box, next.box, sum.box))
-      refuse("{} and {} are different parts, they cannot be added", show(rules, sum), show(rules, next));
+      refuse("{} and {} are different parts, they cannot be added", show_part(rules, sum),
+             show_part(rules, next));
     try {
       sum.addend = sum.addend + next.addend;
     } catch (const Clash& clash) {
-      refuse("adds up {}: {}", show_spans(sum.box).insert(0, rules.model[sum.tensor].name),
-             to_text(clash, rules.model, rules.atoms));
+      refuse("adds up {}: {}", show_part(rules, sum), to_text(clash, rules.model, rules.atoms));
     }
   }
   return sum;

@@ -188,7 +188,8 @@ std::string Walker::story() const {
   size_t others = std::count_if(stuck.begin(), stuck.end(), [&](int32_t r) {
     return std::find(chain.begin(), chain.end(), r) == chain.end();
   });
-  return others ? fmt::format("{}; {} more ranks wait for these", text, others) : text;
+  if (others == 0) return text;
+  return fmt::format("{}; {} more {} for these", text, others, others == 1 ? "rank waits" : "ranks wait");
 }
 
 }  // namespace partita

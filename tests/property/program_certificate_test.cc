@@ -7,6 +7,7 @@
 #include "lower/lower.h"
 #include "plan/recipe.h"
 #include "program/certificate.h"
+#include "program_mutants.h"
 
 namespace partita {
 namespace {
@@ -66,11 +67,30 @@ TEST_P(Accepted, Certificate) {
 }
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
-  std::string name = std::string(info.param.model) + "_" + summary(info.param.spec) + "_" + std::to_string(info.index);
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  std::string name =
+      std::string(info.param.model) + "_" + summary(info.param.spec) + "_" + std::to_string(info.index);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Lowered, Accepted, testing::ValuesIn(kCases), case_name);
+
+class Refusals : public testing::TestWithParam<Case> {};
+
+TEST_P(Refusals, EveryMutant) {
+  Lowered program = lowered(GetParam());
+  for (const MutantRow& row : kMutants) {
+    Mutant mutant = row.make(program.program);
+    if (!mutant) continue;
+    std::vector<std::string> wrong = certify(program.model, program.atoms, *mutant);
+    ASSERT_FALSE(wrong.empty()) << row.name;
+    bool said = std::any_of(wrong.begin(), wrong.end(), [&](const std::string& sentence) {
+      return sentence.find(row.says) != sentence.npos;
+    });
+    EXPECT_TRUE(said) << row.name << ": " << wrong[0];
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Lowered, Refusals, testing::ValuesIn(kCases), case_name);
 
 }  // namespace
 }  // namespace partita

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "cluster/cluster.h"
+#include "program/program.h"
+
+namespace partita {
+
+/// Seconds of instructions on one device or among the ranks of a group, found once per instruction and
+/// operand types.
+class InstrCosts {
+ public:
+  InstrCosts(const Model& model, const Program& program, const Cluster& cluster);
+
+  /// Of an instruction that is not a collective. `in`: types of its inputs.
+  Seconds local(BodyId body, int32_t index, const std::vector<TypeId>& in);
+  /// Of a collective among `ranks`; `in`: type of this member's input.
+  Seconds collective(const Instr& instr, TypeId in, const std::vector<int32_t>& ranks) const;
+
+ private:
+  struct Known {
+    std::vector<TypeId> in;
+    Seconds seconds = -1;
+  };
+  Seconds compute(const Instr& instr, const std::vector<TypeId>& in) const;
+  Bytes bytes(TypeId type) const { return bytes_of(program_[type]); }
+
+  const Model& model_;
+  const Program& program_;
+  const Cluster& cluster_;
+  std::vector<std::vector<Known>> known_;
+};
+
+}  // namespace partita

@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "program_small.h"
+#include "simulate/simulate.h"
+
+namespace partita {
+namespace {
+
+/// Every op takes exactly 1 s, every message 10 s whatever its size.
+Cluster slow_links(int devices) {
+  Cluster cluster;
+  cluster.name = "test";
+  cluster.devices_per_node = devices;
+  cluster.device = {
+      .name = "test", .memory = 1 << 20, .memory_bandwidth = 1e30, .flops = {{"float32", 1e30}}, .launch = 1};
+  cluster.in_node = cluster.across = {.bandwidth = 1e30, .pair_bandwidth = 1e30, .latency = 10};
+  return cluster;
+}
+
+int timed_ops(const Program& program, int32_t rank) {
+  int count = 0;
+  for (const Action& action : program.ranks[rank].actions)
+    if (action.kind == ActionKind::kRun)
+      for (const Instr& instr : program[action.body].instrs)
+        count += !instr.view && instr.kind != InstrKind::kAllReduce;
+  return count;
+}
+
+TEST(Simulate, OneRankComputesAllTheTime) {
+  SmallProgram small = grid_program(1, 1, 1);
+  Trace trace = simulate(small.model, small.program, slow_links(1));
+  EXPECT_EQ(check(trace), std::vector<std::string>{});
+  EXPECT_DOUBLE_EQ(trace.step_seconds, timed_ops(small.program, 0));
+  EXPECT_DOUBLE_EQ(trace.bubble, 0);
+  EXPECT_DOUBLE_EQ(trace.exposed_comm_seconds, 0);
+  EXPECT_EQ(trace.events.size(), 3u);
+}
+
+TEST(Simulate, CollectivesWaitForTheLastMember) {
+  SmallProgram small = grid_program(2, 1, 1);
+  Trace trace = simulate(small.model, small.program, slow_links(2));
+  EXPECT_EQ(check(trace), std::vector<std::string>{});
+  // Four all-reduces of two ring passes of one hop.
+  EXPECT_DOUBLE_EQ(trace.exposed_comm_seconds, 4 * 2 * 10);
+  EXPECT_DOUBLE_EQ(trace.step_seconds, timed_ops(small.program, 0) + 80);
+  EXPECT_NEAR(trace.bubble, 0, 1e-12);
+}
+
+TEST(Simulate, APipelineOfOneMicrobatchIsOneChain) {
+  SmallProgram small = pipeline_program(1);
+  Trace trace = simulate(small.model, small.program, slow_links(2));
+  EXPECT_EQ(check(trace), std::vector<std::string>{});
+  // zeros (2), addmm (1), message, what rank 1 does up to gh (9 ops and 2 sums), message, gw1 and gb1 with
+  // their sums and two updates.
+  EXPECT_DOUBLE_EQ(trace.step_seconds, 2 + 1 + 10 + 11 + 10 + 4 + 2);
+  double busy = timed_ops(small.program, 0) + timed_ops(small.program, 1);
+  double waits = 2 * trace.exposed_comm_seconds;
+  EXPECT_NEAR(trace.bubble, 1 - (busy + waits) / (2 * trace.step_seconds), 1e-12);
+}
+
+TEST(Simulate, MicrobatchesOverlap) {
+  SmallProgram one = pipeline_program(1), four = pipeline_program(4);
+  Cluster cluster = slow_links(2);
+  Seconds chain = simulate(one.model, one.program, cluster).step_seconds;
+  Seconds overlapped = simulate(four.model, four.program, cluster).step_seconds;
+  EXPECT_LT(overlapped, 4 * chain);
+}
+
+TEST(Simulate, NeedsEnoughDevices) {
+  SmallProgram small = grid_program(2, 1, 1);
+  try {
+    simulate(small.model, small.program, slow_links(1));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "simulate: the program has 2 ranks, test has 1 devices; take a larger cluster or another plan");
+  }
+}
+
+TEST(Trace, WritesJsonAndChrome) {
+  SmallProgram small = pipeline_program(2);
+  Trace trace = simulate(small.model, small.program, slow_links(2));
+  Json json = parse_json(to_json(trace), "trace");
+  EXPECT_EQ(json["events"].size(), trace.events.size());
+  EXPECT_DOUBLE_EQ(json["step_seconds"].get<double>(), trace.step_seconds);
+  Json chrome = parse_json(to_chrome(trace), "trace");
+  EXPECT_EQ(chrome["traceEvents"].size(), trace.events.size());
+  EXPECT_EQ(chrome["traceEvents"][0]["ph"], "X");
+}
+
+TEST(Trace, TwoAtOnceOnOneStreamIsImpossible) {
+  Trace trace{.step_seconds = 3,
+              .events = {{0, "compute", "a", 0, 2}, {0, "compute", "b", 1, 3}, {0, "to 1", "c", 1, 4}}};
+  EXPECT_EQ(check(trace), (std::vector<std::string>{"rank 0, compute, b: starts before a has ended",
+                                                    "rank 0, to 1, c: lies outside the step"}));
+}
+
+}  // namespace
+}  // namespace partita
