@@ -30,7 +30,8 @@ std::vector<std::string> captured_beside(const fs::path& path) {
   std::vector<std::string> known = preset_names(), files = captured_beside(name);
   known.insert(known.end(), files.begin(), files.end());
   input_error(
-      "model '{}': no preset is called so (see partita models) and there is no such file; give a preset, a config.json "
+      "model '{}': no preset is called so (see partita models) and there is no such file; give a preset, a "
+      "config.json "
       "of Hugging Face or a captured *.model.json{}",
       name, did_you_mean(name, known));
 }
@@ -75,7 +76,8 @@ Model found(const ModelInput& input) {
 }  // namespace
 
 void add_model_input(CLI::App& app, ModelInput& input) {
-  app.add_option("MODEL", input.file, "a preset (see partita models), a Hugging Face config.json or a captured *.model.json")
+  app.add_option("MODEL", input.file,
+                 "a preset (see partita models), a Hugging Face config.json or a captured *.model.json")
       ->required();
   app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
   app.add_option("--batch", input.batch, "the global batch; a captured file has its own")

@@ -16,8 +16,8 @@ struct ModelInput {
 };
 /// Adds the positional MODEL, --dtype, --batch and --seq. `input` must live until the verb runs.
 void add_model_input(CLI::App& app, ModelInput& input);
-/// A preset or a Hugging Face config is built, a captured file read and checked; then it is retyped. InputError says
-/// what to give instead where it is none of the three.
+/// A preset or a Hugging Face config is built, a captured file read and checked; then it is retyped.
+/// InputError says what to give instead where it is none of the three.
 Model load(const ModelInput& input);
 
 /// CLUSTER of the command line, with the flag that changes it.

@@ -31,8 +31,8 @@ std::string show_count(int64_t count) {
 }
 
 void list_models(const Command& command) {
-  std::string text = fmt::format("{:<16} {:<10} {:>10} {:>7} {:>7} {:>6} {:>6}\n", "model", "like", "parameters",
-                                 "layers", "hidden", "batch", "seq");
+  std::string text = fmt::format("{:<16} {:<10} {:>10} {:>7} {:>7} {:>6} {:>6}\n", "model", "like",
+                                 "parameters", "layers", "hidden", "batch", "seq");
   Json names = Json::array(), models = Json::array();
   for (const Preset& preset : presets()) {
     ModelShape shape = shape_of(preset);
@@ -49,7 +49,9 @@ void list_models(const Command& command) {
                       {"batch", preset.size.batch},
                       {"seq", preset.size.seq}});
   }
-  text += "--batch, --seq and --dtype change a step. Any Hugging Face config.json of these architectures works too.\n";
+  text +=
+      "--batch, --seq and --dtype change a step. Any Hugging Face config.json of these architectures works "
+      "too.\n";
   command.answer({{"names", names}, {"models", models}}, text);
 }
 
@@ -59,10 +61,12 @@ void build(const Options& options, const Command& command) {
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!options.output.empty()) write_file(options.output, to_json(model));
   int64_t params = parameters_of(model);
-  Json json = {{"names", {model.name}},         {"name", model.name},   {"params", params}, {"ops", model.ops.size()},
-               {"tensors", model.tensors.size()}, {"seconds", seconds}};
-  std::string text = fmt::format("{}: {} parameters, {} ops, {} tensors, made in {}\n", model.name, show_count(params),
-                                 model.ops.size(), model.tensors.size(), show_seconds(seconds));
+  Json json = {
+      {"names", {model.name}},           {"name", model.name}, {"params", params}, {"ops", model.ops.size()},
+      {"tensors", model.tensors.size()}, {"seconds", seconds}};
+  std::string text =
+      fmt::format("{}: {} parameters, {} ops, {} tensors, made in {}\n", model.name, show_count(params),
+                  model.ops.size(), model.tensors.size(), show_seconds(seconds));
   if (!options.output.empty()) text += fmt::format("written to {}\n", options.output);
   command.answer(json, text);
 }
@@ -75,9 +79,8 @@ void add_models(CLI::App& app, Command& command) {
   app.get_option("MODEL")->required(false);
   app.add_option("-o,--output", options->output, "write the step of MODEL here, as a *.model.json");
   app.footer("Example: partita models llama-3-8b --batch 4 --seq 4096 -o llama.model.json");
-  app.callback([options, &command] {
-    options->model.file.empty() ? list_models(command) : build(*options, command);
-  });
+  app.callback(
+      [options, &command] { options->model.file.empty() ? list_models(command) : build(*options, command); });
 }
 
 }  // namespace partita

@@ -16,13 +16,16 @@ Model captured(const std::string& name) {
 
 void expect_equal(const Model& built, const Model& wanted) {
   for (size_t i = 0; i < std::min(built.ops.size(), wanted.ops.size()); ++i)
-    ASSERT_EQ(built.ops[i], wanted.ops[i]) << i << ": " << built.ops[i].name << " against " << wanted.ops[i].name;
+    ASSERT_EQ(built.ops[i], wanted.ops[i])
+        << i << ": " << built.ops[i].name << " against " << wanted.ops[i].name;
   for (size_t i = 0; i < std::min(built.tensors.size(), wanted.tensors.size()); ++i)
-    ASSERT_EQ(built.tensors[i], wanted.tensors[i]) << built.tensors[i].name << " against " << wanted.tensors[i].name;
+    ASSERT_EQ(built.tensors[i], wanted.tensors[i])
+        << built.tensors[i].name << " against " << wanted.tensors[i].name;
   EXPECT_EQ(to_json(built), to_json(wanted));
 }
 
-constexpr const char* kGpt2 = R"({"model_type": "gpt2", "n_layer": %, "n_embd": 64, "n_head": 4, "vocab_size": 96,
+constexpr const char* kGpt2 =
+    R"({"model_type": "gpt2", "n_layer": %, "n_embd": 64, "n_head": 4, "vocab_size": 96,
                                   "n_positions": 16})";
 constexpr const char* kLlama = R"({"model_type": "llama", "num_hidden_layers": %, "hidden_size": 64,
                                    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96,
@@ -46,7 +49,8 @@ TEST_P(Captured, EqualsTheBuiltOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Captured,
-                         testing::Values(Case{"gpt2-tiny", kGpt2, "2", {4, 16}}, Case{"gpt2-tiny4", kGpt2, "4", {8, 16}},
+                         testing::Values(Case{"gpt2-tiny", kGpt2, "2", {4, 16}},
+                                         Case{"gpt2-tiny4", kGpt2, "4", {8, 16}},
                                          Case{"llama-tiny", kLlama, "2", {4, 16}},
                                          Case{"llama-tiny4", kLlama, "4", {8, 16}}));
 

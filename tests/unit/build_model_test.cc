@@ -28,15 +28,32 @@ TEST(Presets, AreSoundModels) {
 TEST(Presets, HaveTheParametersTheirAuthorsCount) {
   // (preset, parameters as PyTorch counts them).
   const std::pair<const char*, int64_t> known[] = {
-      {"gpt2-small", 124439808},    {"gpt2-medium", 354823168},     {"gpt2-large", 774030080},
-      {"gpt2-xl", 1557611200},      {"llama-2-7b", 6738415616},     {"llama-2-13b", 13015864320},
-      {"llama-2-70b", 68976648192}, {"llama-3-8b", 8030261248},     {"llama-3-70b", 70553706496},
-      {"mistral-7b", 7241732096},   {"llama-3.1-405b", 405853388800}, {"llama-3.2-1b", 1235814400},
-      {"llama-3.2-3b", 3212749824}, {"t5-small", 60506624},         {"t5-base", 222903552},
-      {"t5-large", 737668096},      {"t5-3b", 2851598336},          {"vit-base", 86567656},
-      {"vit-large", 304326632},     {"bert-base", 109514298},       {"bert-large", 335174458},
+      {"gpt2-small", 124439808},
+      {"gpt2-medium", 354823168},
+      {"gpt2-large", 774030080},
+      {"gpt2-xl", 1557611200},
+      {"llama-2-7b", 6738415616},
+      {"llama-2-13b", 13015864320},
+      {"llama-2-70b", 68976648192},
+      {"llama-3-8b", 8030261248},
+      {"llama-3-70b", 70553706496},
+      {"mistral-7b", 7241732096},
+      {"llama-3.1-405b", 405853388800},
+      {"llama-3.2-1b", 1235814400},
+      {"llama-3.2-3b", 3212749824},
+      {"t5-small", 60506624},
+      {"t5-base", 222903552},
+      {"t5-large", 737668096},
+      {"t5-3b", 2851598336},
+      {"vit-base", 86567656},
+      {"vit-large", 304326632},
+      {"bert-base", 109514298},
+      {"bert-large", 335174458},
+      {"mixtral-8x7b", 46702792704},
+      {"swin-tiny", 28288354},
   };
-  for (const auto& [name, parameters] : known) EXPECT_EQ(parameters_of(build_model(*find_preset(name))), parameters) << name;
+  for (const auto& [name, parameters] : known)
+    EXPECT_EQ(parameters_of(build_model(*find_preset(name))), parameters) << name;
 }
 
 TEST(Presets, AreNamedOnce) {
@@ -66,7 +83,8 @@ TEST(Presets, SurviveTheirFile) {
 
 TEST(Gradients, HaveOneRowAnOp) {
   std::set<std::string_view> seen;
-  for (const build::GradientRow& row : build::gradient_rows()) EXPECT_TRUE(seen.insert(row.target).second) << row.target;
+  for (const build::GradientRow& row : build::gradient_rows())
+    EXPECT_TRUE(seen.insert(row.target).second) << row.target;
 }
 
 TEST(Config, RefusesWhatItCannotBuild) {

@@ -1,4 +1,5 @@
-// BERT with its masked-token head: learned positions, layer norms after each half of a layer, tied decoder with a bias.
+// BERT with its masked-token head: learned positions, layer norms after each half of a layer, tied decoder
+// with a bias.
 #include <fmt/format.h>
 
 #include <cmath>

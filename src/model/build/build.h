@@ -27,8 +27,8 @@ std::vector<std::string> preset_names();
 /// Null where no preset is called so.
 const Preset* find_preset(std::string_view name);
 
-/// Builds a whole training step in float32: forward, loss and backward, the ops PyTorch would run for the Hugging Face
-/// module without dropout. InputError where a size does not fit the config.
+/// Builds a whole training step in float32: forward, loss and backward, the ops PyTorch would run for the
+/// Hugging Face module without dropout. InputError where a size does not fit the config.
 Model build_model(const Preset& preset, StepSize size = {});
 
 /// The same from a Hugging Face config.json. InputError for an architecture without a builder.

@@ -42,8 +42,10 @@ Shape without(const Shape& shape, const std::vector<int64_t>& dims, bool keep) {
   Shape left;
   for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
     bool gone = std::find(dims.begin(), dims.end(), d) != dims.end();
-    if (!gone) left.push_back(shape[d]);
-    else if (keep) left.push_back(1);
+    if (!gone)
+      left.push_back(shape[d]);
+    else if (keep)
+      left.push_back(1);
   }
   return left;
 }
@@ -97,11 +99,13 @@ TensorId where(Graph& g, TensorId condition, TensorId yes, TensorId no) {
 TensorId gelu(Graph& g, TensorId x, bool by_tanh) {
   Keywords keywords;
   if (by_tanh) keywords.emplace_back("approximate", text("tanh"));
-  return g.call("aten.gelu.default", {Arg::of(x)}, {elementwise({g.dims(x)}), g[x].dtype}, std::move(keywords));
+  return g.call("aten.gelu.default", {Arg::of(x)}, {elementwise({g.dims(x)}), g[x].dtype},
+                std::move(keywords));
 }
 
 TensorId to_dtype(Graph& g, TensorId x, DType dtype) {
-  return g.call("aten._to_copy.default", {Arg::of(x)}, {like(g.dims(x)), dtype}, {{"dtype", dtype_argument(dtype)}});
+  return g.call("aten._to_copy.default", {Arg::of(x)}, {like(g.dims(x)), dtype},
+                {{"dtype", dtype_argument(dtype)}});
 }
 
 TensorId view(Graph& g, TensorId x, Shape sizes) {
@@ -212,7 +216,8 @@ TensorId clone(Graph& g, TensorId x, bool contiguous) {
 }
 
 TensorId roll(Graph& g, TensorId x, const std::vector<int64_t>& shifts, const std::vector<int64_t>& dims) {
-  return g.call("aten.roll.default", {Arg::of(x), Arg::list(shifts), Arg::list(dims)}, {like(g.dims(x)), g[x].dtype});
+  return g.call("aten.roll.default", {Arg::of(x), Arg::list(shifts), Arg::list(dims)},
+                {like(g.dims(x)), g[x].dtype});
 }
 
 TensorId sum(Graph& g, TensorId x, const std::vector<int64_t>& dims, bool keep) {
@@ -259,9 +264,10 @@ TensorId arange(Graph& g, int64_t end, bool name_dtype) {
 }
 
 TensorId scalar(Graph& g, double value) {
-  return g.call(
-      "aten.scalar_tensor.default", {Operand(value).arg}, dense({}, DType::kFloat32),
-      {{"dtype", dtype_argument(DType::kFloat32)}, {"layout", setting(Arg::kLayout, "strided")}, {"device", cpu()}});
+  return g.call("aten.scalar_tensor.default", {Operand(value).arg}, dense({}, DType::kFloat32),
+                {{"dtype", dtype_argument(DType::kFloat32)},
+                 {"layout", setting(Arg::kLayout, "strided")},
+                 {"device", cpu()}});
 }
 
 TensorId zeros(Graph& g, const Shape& shape) {
@@ -281,9 +287,10 @@ TensorId layer_norm(Graph& g, TensorId x, TensorId weight, TensorId bias, double
   Shape statistics = g.shape(x);
   statistics.back() = 1;
   DType dtype = g[x].dtype;
-  return g.call_many("aten.native_layer_norm.default",
-                     {Arg::of(x), Arg::list({g.size(x, -1)}), Arg::of(weight), Arg::of(bias), Operand(eps).arg},
-                     {dense(g.shape(x), dtype), dense(statistics, dtype), dense(statistics, dtype)})[0];
+  return g.call_many(
+      "aten.native_layer_norm.default",
+      {Arg::of(x), Arg::list({g.size(x, -1)}), Arg::of(weight), Arg::of(bias), Operand(eps).arg},
+      {dense(g.shape(x), dtype), dense(statistics, dtype), dense(statistics, dtype)})[0];
 }
 
 TensorId softmax(Graph& g, TensorId x, int64_t dim) {
@@ -317,7 +324,8 @@ TensorId cross_entropy(Graph& g, TensorId logits, TensorId labels) {
                         {like(g.dims(logits)), g[logits].dtype});
   Made one = dense({}, g[logits].dtype);
   return g.call_many("aten.nll_loss_forward.default",
-                     {Arg::of(log), Arg::of(labels), Arg::none(), mean_of_all.arg, ignored.arg}, {one, one})[0];
+                     {Arg::of(log), Arg::of(labels), Arg::none(), mean_of_all.arg, ignored.arg},
+                     {one, one})[0];
 }
 
 }  // namespace partita::build

@@ -32,7 +32,9 @@ double Config::number(const char* key, double fallback) const {
   return value;
 }
 
-bool Config::boolean(const char* key, bool fallback) const { return has(key) ? in_[key].boolean() : fallback; }
+bool Config::boolean(const char* key, bool fallback) const {
+  return has(key) ? in_[key].boolean() : fallback;
+}
 
 std::string Config::text(const char* key, const std::string& fallback) const {
   return has(key) ? in_[key].text() : fallback;
@@ -64,22 +66,25 @@ std::string Config::activation(const char* key, const std::string& fallback) con
   std::string name = text(key, fallback);
   std::vector<std::string> known = activation_names();
   if (std::find(known.begin(), known.end(), name) == known.end())
-    in_[key].fail(fmt::format("there is no builder for activation '{}', needs one of {}; or capture the model with "
-                              "partita.capture in Python{}",
-                              name, fmt::join(known, ", "), did_you_mean(name, known)));
+    in_[key].fail(
+        fmt::format("there is no builder for activation '{}', needs one of {}; or capture the model with "
+                    "partita.capture in Python{}",
+                    name, fmt::join(known, ", "), did_you_mean(name, known)));
   return name;
 }
 
 void Config::need(const char* key, bool value) const {
   if (boolean(key, value) != value)
-    in_[key].fail(fmt::format("a model with this setting has no builder, needs {}; capture it with partita.capture in "
-                              "Python",
-                              value));
+    in_[key].fail(
+        fmt::format("a model with this setting has no builder, needs {}; capture it with partita.capture in "
+                    "Python",
+                    value));
 }
 
 void Config::need_divides(const char* key, int64_t value, const char* parts_key, int64_t parts) const {
   if (value % parts != 0)
-    in_.fail(fmt::format("{} is {}, needs to be a multiple of {}, which is {}", key, value, parts_key, parts));
+    in_.fail(
+        fmt::format("{} is {}, needs to be a multiple of {}, which is {}", key, value, parts_key, parts));
 }
 
 }  // namespace partita::build

@@ -6,8 +6,9 @@
 
 namespace partita::build {
 
-/// A Hugging Face config, read strictly: a key that is absent or null has its default, one of another type or out of
-/// bounds is an InputError that names it. Keys nobody asks for are left alone, as these files carry many.
+/// A Hugging Face config, read strictly: a key that is absent or null has its default, one of another type or
+/// out of bounds is an InputError that names it. Keys nobody asks for are left alone, as these files carry
+/// many.
 class Config {
  public:
   Config(const Json& json, std::string where) : in_(json, std::move(where)) {}

@@ -35,9 +35,9 @@ class Tape {
     }
     CHECK(last < count);
     g_.begin_gradient(g_.model().ops[last].name);
-    gradients_[loss.value] = g_.call("aten.ones_like.default", {Arg::of(loss)}, {g_.dims(loss), g_[loss].dtype},
-                                     {{"pin_memory", flag(false)},
-                                      {"memory_format", setting(Arg::kMemoryFormat, "preserve_format")}});
+    gradients_[loss.value] = g_.call(
+        "aten.ones_like.default", {Arg::of(loss)}, {g_.dims(loss), g_[loss].dtype},
+        {{"pin_memory", flag(false)}, {"memory_format", setting(Arg::kMemoryFormat, "preserve_format")}});
     for (size_t i = last + 1; i-- > 0;) step(i);
   }
 
@@ -58,8 +58,8 @@ class Tape {
     add_up(d.inputs, row->rule(g_, d));
   }
 
-  // First all sums over broadcast dimensions, then all additions: the engine validates a node's results before it
-  // hands them on.
+  // First all sums over broadcast dimensions, then all additions: the engine validates a node's results
+  // before it hands them on.
   void add_up(const std::vector<TensorId>& inputs, std::vector<TensorId> contributions) {
     CHECK_EQ(inputs.size(), contributions.size());
     for (size_t k = 0; k < inputs.size(); ++k)

@@ -1,5 +1,6 @@
-// The Evoformer stack of AlphaFold 2 with a distogram head (Jumper et al. 2021, supplement, algorithms 6 to 15 and 30
-// to 32). Recycling runs the stack several times; only the last time is differentiated: three forwards, one backward.
+// The Evoformer stack of AlphaFold 2 with a distogram head (Jumper et al. 2021, supplement, algorithms 6 to
+// 15 and 30 to 32). Recycling runs the stack several times; only the last time is differentiated: three
+// forwards, one backward.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,7 +15,8 @@ namespace {
 constexpr double kEps = 1e-5;
 
 struct Evoformer {
-  int64_t blocks, msa, pair, msa_heads, pair_heads, head, outer, triangle, transition, sequences, recycles, bins;
+  int64_t blocks, msa, pair, msa_heads, pair_heads, head, outer, triangle, transition, sequences, recycles,
+      bins;
   int64_t msa_features, target_features;
 };
 
@@ -146,7 +148,8 @@ TensorId outer_product_mean(Graph& g, const Evoformer& c, TensorId msa, TensorId
   TensorId rows = reshape(g, left, {batch, wide, sequences});
   TensorId columns = view(g, linear(g, "right", x), {batch, sequences, wide});
   TensorId product = view(g, bmm(g, rows, columns), {batch, length, c.outer, length, c.outer});
-  TensorId pairs = reshape(g, permute(g, product, {0, 1, 3, 2, 4}), {batch, length, length, c.outer * c.outer});
+  TensorId pairs =
+      reshape(g, permute(g, product, {0, 1, 3, 2, 4}), {batch, length, length, c.outer * c.outer});
   return add(g, pair, linear(g, "out", div(g, pairs, sequences)));
 }
 
@@ -156,8 +159,10 @@ TensorId triangle(Graph& g, std::string_view name, TensorId pair, bool outgoing)
   TensorId x = norm(g, "norm", pair, kEps);
   TensorId left = mul(g, sigmoid(g, linear(g, "left_gate", x)), linear(g, "left", x));
   TensorId right = mul(g, sigmoid(g, linear(g, "right_gate", x)), linear(g, "right", x));
-  TensorId rows = permute(g, left, outgoing ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{0, 3, 2, 1});
-  TensorId columns = permute(g, right, outgoing ? std::vector<int64_t>{0, 3, 2, 1} : std::vector<int64_t>{0, 3, 1, 2});
+  TensorId rows =
+      permute(g, left, outgoing ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{0, 3, 2, 1});
+  TensorId columns =
+      permute(g, right, outgoing ? std::vector<int64_t>{0, 3, 2, 1} : std::vector<int64_t>{0, 3, 1, 2});
   TensorId product = permute(g, matmul(g, rows, columns), {0, 2, 3, 1});
   TensorId update = linear(g, "out", norm(g, "norm_out", product, kEps));
   return add(g, pair, mul(g, sigmoid(g, linear(g, "gate", x)), update));
@@ -198,8 +203,8 @@ State embed_inputs(Graph& g) {
 // The first sequence and the pairs of the last run are added; the first run adds zeros.
 State recycle(Graph& g, const State& fresh, const State& last) {
   auto scope = g.in("recycle");
-  TensorId row = last.msa ? select(g, last.msa, 1, 0) : zeros(g, {g.size(fresh.msa, 0), g.size(fresh.msa, 2),
-                                                                  g.size(fresh.msa, 3)});
+  TensorId row = last.msa ? select(g, last.msa, 1, 0)
+                          : zeros(g, {g.size(fresh.msa, 0), g.size(fresh.msa, 2), g.size(fresh.msa, 3)});
   TensorId pair = last.pair ? last.pair : zeros(g, g.shape(fresh.pair));
   TensorId first = add(g, slice(g, fresh.msa, 1, 0, 1), unsqueeze(g, norm(g, "norm_msa", row, kEps), 1));
   TensorId msa = cat(g, {first, slice(g, fresh.msa, 1, 1, kToTheEnd)}, 1);

@@ -12,6 +12,7 @@ constexpr Family kFamilies[] = {
     {"gpt2", "GPT2LMHeadModel", build_gpt2, "n_layer", 12, "n_embd", 768},
     {"llama", "LlamaForCausalLM", build_llama, "num_hidden_layers", 32, "hidden_size", 4096},
     {"mistral", "MistralForCausalLM", build_mistral, "num_hidden_layers", 32, "hidden_size", 4096},
+    {"mixtral", "MixtralForCausalLM", build_mixtral, "num_hidden_layers", 32, "hidden_size", 4096},
     {"bert", "BertForMaskedLM", build_bert, "num_hidden_layers", 12, "hidden_size", 768},
     {"t5", "T5ForConditionalGeneration", build_t5, "num_layers", 6, "d_model", 512},
     {"mbart", "MBartForConditionalGeneration", build_mbart, "encoder_layers", 12, "d_model", 1024},
@@ -38,26 +39,31 @@ const Family& family_of(const JsonIn& in) {
   std::string type = in["model_type"].text();
   for (const Family& row : kFamilies)
     if (row.type == type) return row;
-  in["model_type"].fail(fmt::format("there is no builder for '{}', only for {}; capture the model with partita.capture "
-                                    "in Python{}",
-                                    type, fmt::join(family_names(), ", "), did_you_mean(type, family_names())));
+  in["model_type"].fail(
+      fmt::format("there is no builder for '{}', only for {}; capture the model with partita.capture "
+                  "in Python{}",
+                  type, fmt::join(family_names(), ", "), did_you_mean(type, family_names())));
 }
 
-// A config may belong to another head than the one that is built: a classifier on a language model, for example.
+// A config may belong to another head than the one that is built: a classifier on a language model, for
+// example.
 void need_head(const Config& config, const Family& family) {
   if (!config.has("architectures")) return;
   std::vector<std::string> heads = config.in()["architectures"].texts();
   if (heads.empty() || std::find(heads.begin(), heads.end(), family.head) != heads.end()) return;
-  config.in()["architectures"].fail(fmt::format("there is no builder for {}, only for {}; capture the model with "
-                                                "partita.capture in Python",
-                                                heads[0], family.head));
+  config.in()["architectures"].fail(
+      fmt::format("there is no builder for {}, only for {}; capture the model with "
+                  "partita.capture in Python",
+                  heads[0], family.head));
 }
 
 StepSize with_default(StepSize size, StepSize fallback) {
   StepSize step{size.batch ? size.batch : fallback.batch, size.seq ? size.seq : fallback.seq};
-  if (step.batch > kMostTokens || step.seq > kLongest || step.batch > kMostTokens / std::max<int64_t>(step.seq, 1))
-    input_error("--batch {} --seq {}: too large to compute with; a sequence holds up to {} tokens, a batch {}",
-                step.batch, step.seq, kLongest, kMostTokens);
+  if (step.batch > kMostTokens || step.seq > kLongest ||
+      step.batch > kMostTokens / std::max<int64_t>(step.seq, 1))
+    input_error(
+        "--batch {} --seq {}: too large to compute with; a sequence holds up to {} tokens, a batch {}",
+        step.batch, step.seq, kLongest, kMostTokens);
   return step;
 }
 
@@ -65,7 +71,8 @@ Model build(const Json& json, std::string_view where, StepSize size, StepSize fa
   Config config(json, std::string(where));
   const Family& family = family_of(config.in());
   need_head(config, family);
-  if (size.seq && !family.text) config.in().fail("--seq: an image model has no sequence length; leave it out");
+  if (size.seq && !family.text)
+    config.in().fail("--seq: an image model has no sequence length; leave it out");
   return family.build(config, with_default(size, fallback));
 }
 
@@ -75,8 +82,8 @@ std::span<const Family> families() { return kFamilies; }
 
 void need_positions(const Config& config, const char* key, int64_t positions, int64_t seq) {
   if (seq > positions)
-    config.in().fail(fmt::format("{} is {}, which holds no sequence of {}; take --seq {} or less", key, positions, seq,
-                                 positions));
+    config.in().fail(fmt::format("{} is {}, which holds no sequence of {}; take --seq {} or less", key,
+                                 positions, seq, positions));
 }
 
 }  // namespace partita::build

@@ -81,7 +81,8 @@ TensorId attend(Graph& g, const Gpt2& c, TensorId x) {
   TensorId value = to_heads(g, qkv[2], width);
   TensorId query = to_heads(g, qkv[0], width);
   double scale = std::pow(static_cast<double>(width), -0.5);
-  return conv1d(g, "c_proj", from_heads(g, attention(g, query, key, value, {.causal = true, .scale = scale})));
+  return conv1d(g, "c_proj",
+                from_heads(g, attention(g, query, key, value, {.causal = true, .scale = scale})));
 }
 
 TensorId feed_forward(Graph& g, const Gpt2& c, TensorId x) {

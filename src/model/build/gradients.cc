@@ -1,5 +1,6 @@
-// One rule per op the builders emit, after PyTorch's derivatives.yaml. Where an op has several inputs autograd computes
-// their gradients in alphabetical order of argument names; the rules keep that order, so ops come out as captured ones.
+// One rule per op the builders emit, after PyTorch's derivatives.yaml. Where an op has several inputs
+// autograd computes their gradients in alphabetical order of argument names; the rules keep that order, so
+// ops come out as captured ones.
 #include "model/build/gradients.h"
 
 #include <algorithm>
@@ -40,7 +41,20 @@ Gradients same_number_rule(Graph& g, const Differentiated& d) {
   return one(binary(g, d.op.target, d.gradient(), d.op.args[1]));
 }
 
-Gradients neg_rule(Graph& g, const Differentiated& d) { return one(unary(g, "aten.neg.default", d.gradient())); }
+Gradients div_rule(Graph& g, const Differentiated& d) {
+  if (d.inputs.size() == 1) return same_number_rule(g, d);
+  Gradients out(2);
+  if (d.wanted[1]) {
+    TensorId against = unary(g, "aten.neg.default", d.gradient());
+    out[1] = mul(g, against, div(g, div(g, d.inputs[0], d.inputs[1]), d.inputs[1]));
+  }
+  if (d.wanted[0]) out[0] = div(g, d.gradient(), d.inputs[1]);
+  return out;
+}
+
+Gradients neg_rule(Graph& g, const Differentiated& d) {
+  return one(unary(g, "aten.neg.default", d.gradient()));
+}
 
 Gradients pow_rule(Graph& g, const Differentiated& d) {
   double exponent = number_argument(d.op, 1, "exponent", 1);
@@ -75,10 +89,11 @@ Gradients gelu_rule(Graph& g, const Differentiated& d) {
 }
 
 Gradients where_rule(Graph& g, const Differentiated& d) {
-  TensorId zero = g.call("aten.scalar_tensor.default", {Arg::of(int64_t{0})}, {{{}, {}}, g[d.gradient()].dtype},
-                         {{"dtype", dtype_argument(g[d.gradient()].dtype)},
-                          {"layout", setting(Arg::kLayout, "strided")},
-                          {"device", setting(Arg::kDevice, "cpu")}});
+  TensorId zero =
+      g.call("aten.scalar_tensor.default", {Arg::of(int64_t{0})}, {{{}, {}}, g[d.gradient()].dtype},
+             {{"dtype", dtype_argument(g[d.gradient()].dtype)},
+              {"layout", setting(Arg::kLayout, "strided")},
+              {"device", setting(Arg::kDevice, "cpu")}});
   Gradients out(3);
   if (d.wanted[2]) out[2] = where(g, d.inputs[0], zero, d.gradient());
   if (d.wanted[1]) out[1] = where(g, d.inputs[0], d.gradient(), zero);
@@ -87,7 +102,9 @@ Gradients where_rule(Graph& g, const Differentiated& d) {
 
 Gradients copy_rule(Graph&, const Differentiated& d) { return one(d.gradient()); }
 
-Gradients view_rule(Graph& g, const Differentiated& d) { return one(reshape(g, d.gradient(), g.shape(d.inputs[0]))); }
+Gradients view_rule(Graph& g, const Differentiated& d) {
+  return one(reshape(g, d.gradient(), g.shape(d.inputs[0])));
+}
 
 Gradients t_rule(Graph& g, const Differentiated& d) { return one(t(g, d.gradient())); }
 
@@ -110,7 +127,9 @@ Gradients squeeze_rule(Graph& g, const Differentiated& d) {
   return one(unsqueeze(g, d.gradient(), d.op.args[1].integer));
 }
 
-Gradients expand_rule(Graph& g, const Differentiated& d) { return one(sum_to(g, d.gradient(), g.shape(d.inputs[0]))); }
+Gradients expand_rule(Graph& g, const Differentiated& d) {
+  return one(sum_to(g, d.gradient(), g.shape(d.inputs[0])));
+}
 
 Dims dense(const Shape& shape) { return {shape, contiguous_strides(shape)}; }
 
@@ -155,14 +174,28 @@ Gradients roll_rule(Graph& g, const Differentiated& d) {
   return one(roll(g, d.gradient(), shifts, dims));
 }
 
+// Zeros of the sizes of the first input, to put a gradient into.
+TensorId empty_of_input(Graph& g, const Differentiated& d) {
+  const Shape& sizes = g.shape(d.inputs[0]);
+  DType dtype = g[d.gradient()].dtype;
+  return g.call("aten.new_zeros.default", {Arg::of(d.gradient()), Arg::list(sizes)}, {dense(sizes), dtype},
+                {{"dtype", dtype_argument(dtype)},
+                 {"layout", setting(Arg::kLayout, "strided")},
+                 {"device", setting(Arg::kDevice, "cpu")}});
+}
+
+Gradients topk_rule(Graph& g, const Differentiated& d) {
+  TensorId empty = empty_of_input(g, d);
+  return one(g.call("aten.scatter.src",
+                    {Arg::of(empty), d.op.args[2], Arg::of(d.op.outputs[1]), Arg::of(d.gradient())},
+                    {g.dims(empty), g[empty].dtype}));
+}
+
 // Looking rows up: what comes back is added at the rows it came from.
 Gradients index_rule(Graph& g, const Differentiated& d) {
   const Shape& sizes = g.shape(d.inputs[0]);
   DType dtype = g[d.gradient()].dtype;
-  TensorId empty = g.call("aten.new_zeros.default", {Arg::of(d.gradient()), Arg::list(sizes)}, {dense(sizes), dtype},
-                          {{"dtype", dtype_argument(dtype)},
-                           {"layout", setting(Arg::kLayout, "strided")},
-                           {"device", setting(Arg::kDevice, "cpu")}});
+  TensorId empty = empty_of_input(g, d);
   Gradients out(d.inputs.size());
   out[0] = g.call("aten.index_put.default", {Arg::of(empty), d.op.args[1], Arg::of(d.gradient()), flag(true)},
                   {dense(sizes), dtype});
@@ -228,25 +261,28 @@ Gradients embedding_rule(Graph& g, const Differentiated& d) {
   const Shape& table = g.shape(d.inputs[0]);
   int64_t padding = int_argument(d.op, 2, "padding_idx", -1);
   Gradients out(2);
-  out[0] = g.call("aten.embedding_dense_backward.default",
-                  {Arg::of(d.gradient()), Arg::of(d.inputs[1]), Arg::of(table[0]), Arg::of(padding), flag(false)},
-                  {dense(table), g[d.gradient()].dtype});
+  out[0] =
+      g.call("aten.embedding_dense_backward.default",
+             {Arg::of(d.gradient()), Arg::of(d.inputs[1]), Arg::of(table[0]), Arg::of(padding), flag(false)},
+             {dense(table), g[d.gradient()].dtype});
   return out;
 }
 
 // One optional output per wanted input, in the sizes of that input.
-std::vector<std::optional<Made>> made_for(Graph& g, const Differentiated& d, const std::vector<TensorId>& inputs) {
+std::vector<std::optional<Made>> made_for(Graph& g, const Differentiated& d,
+                                          const std::vector<TensorId>& inputs) {
   std::vector<std::optional<Made>> made;
   for (size_t k = 0; k < inputs.size(); ++k)
-    made.push_back(d.wanted[k] ? std::optional(Made{dense(g.shape(inputs[k])), g[inputs[k]].dtype}) : std::nullopt);
+    made.push_back(d.wanted[k] ? std::optional(Made{dense(g.shape(inputs[k])), g[inputs[k]].dtype})
+                               : std::nullopt);
   return made;
 }
 
 Gradients layer_norm_rule(Graph& g, const Differentiated& d) {
   const std::vector<TensorId>& out = d.op.outputs;
   return g.call_many("aten.native_layer_norm_backward.default",
-                     {Arg::of(d.gradient()), Arg::of(d.inputs[0]), d.op.args[1], Arg::of(out[1]), Arg::of(out[2]),
-                      Arg::of(d.inputs[1]), Arg::of(d.inputs[2]), flags(d.wanted)},
+                     {Arg::of(d.gradient()), Arg::of(d.inputs[0]), d.op.args[1], Arg::of(out[1]),
+                      Arg::of(out[2]), Arg::of(d.inputs[1]), Arg::of(d.inputs[2]), flags(d.wanted)},
                      made_for(g, d, d.inputs));
 }
 
@@ -261,10 +297,10 @@ Gradients convolution_rule(Graph& g, const Differentiated& d) {
 template <const char* target>
 Gradients softmax_rule(Graph& g, const Differentiated& d) {
   Dims dims = elementwise({g.dims(d.gradient()), g.dims(d.op.outputs[0])});
-  return one(g.call(target,
-                    {Arg::of(d.gradient()), Arg::of(d.op.outputs[0]), d.op.args[1],
-                     dtype_argument(g[d.inputs[0]].dtype)},
-                    {dims, g[d.gradient()].dtype}));
+  return one(g.call(
+      target,
+      {Arg::of(d.gradient()), Arg::of(d.op.outputs[0]), d.op.args[1], dtype_argument(g[d.inputs[0]].dtype)},
+      {dims, g[d.gradient()].dtype}));
 }
 constexpr char kSoftmax[] = "aten._softmax_backward_data.default",
                kLogSoftmax[] = "aten._log_softmax_backward_data.default";
@@ -272,8 +308,8 @@ constexpr char kSoftmax[] = "aten._softmax_backward_data.default",
 Gradients nll_rule(Graph& g, const Differentiated& d) {
   Gradients out(2);
   out[0] = g.call("aten.nll_loss_backward.default",
-                  {Arg::of(d.gradient()), Arg::of(d.inputs[0]), Arg::of(d.inputs[1]), d.op.args[2], d.op.args[3],
-                   d.op.args[4], Arg::of(d.op.outputs[1])},
+                  {Arg::of(d.gradient()), Arg::of(d.inputs[0]), Arg::of(d.inputs[1]), d.op.args[2],
+                   d.op.args[3], d.op.args[4], Arg::of(d.op.outputs[1])},
                   {g.dims(d.inputs[0]), g[d.inputs[0]].dtype});
   return out;
 }
@@ -287,8 +323,8 @@ Gradients attention_rule(Graph& g, const Differentiated& d) {
   std::vector<std::optional<Made>> made;
   for (int k = 0; k < 3; ++k)
     made.push_back(Made{permuted(g.shape(d.inputs[k]), {0, 2, 1, 3}), g[d.inputs[k]].dtype});
-  Gradients out = g.call_many("aten._scaled_dot_product_flash_attention_for_cpu_backward.default", std::move(args),
-                              made, d.op.kwargs);
+  Gradients out = g.call_many("aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+                              std::move(args), made, d.op.kwargs);
   out.resize(d.inputs.size());
   return out;
 }
@@ -298,7 +334,7 @@ constexpr GradientRow kRows[] = {
     {"aten.sub.Tensor", sub_rule},
     {"aten.mul.Tensor", mul_rule},
     {"aten.mul.Scalar", same_number_rule},
-    {"aten.div.Tensor", same_number_rule},
+    {"aten.div.Tensor", div_rule},
     {"aten.div.Scalar", same_number_rule},
     {"aten.neg.default", neg_rule},
     {"aten.pow.Tensor_Scalar", pow_rule},
@@ -323,6 +359,7 @@ constexpr GradientRow kRows[] = {
     {"aten.cat.default", cat_rule},
     {"aten.roll.default", roll_rule},
     {"aten.index.Tensor", index_rule},
+    {"aten.topk.default", topk_rule},
     {"aten.sum.dim_IntList", sum_rule},
     {"aten.mean.dim", mean_rule},
     {"aten.mm.default", mm_rule},

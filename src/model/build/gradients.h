@@ -6,8 +6,8 @@
 
 namespace partita::build {
 
-/// One op to differentiate: the gradients of its outputs (none where nothing reads an output) and which of its inputs
-/// want one.
+/// One op to differentiate: the gradients of its outputs (none where nothing reads an output) and which of
+/// its inputs want one.
 struct Differentiated {
   const Op& op;
   std::vector<TensorId> inputs;
@@ -17,8 +17,9 @@ struct Differentiated {
   TensorId gradient() const { return gradients[0]; }
 };
 
-/// How an op's inputs change the loss, as data: one row per op. `rule` writes the ops PyTorch's autograd would, and
-/// gives a gradient per input (none where it is not wanted); one of broadcast sizes is summed up afterwards.
+/// How an op's inputs change the loss, as data: one row per op. `rule` writes the ops PyTorch's autograd
+/// would, and gives a gradient per input (none where it is not wanted); one of broadcast sizes is summed up
+/// afterwards.
 struct GradientRow {
   std::string_view target;
   std::vector<TensorId> (*rule)(Graph& g, const Differentiated& d);

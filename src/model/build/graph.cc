@@ -85,7 +85,9 @@ TensorId Graph::named(std::string_view name) const {
 
 TensorId Graph::weight(std::string_view rest) const { return named(fmt::format("{}.{}", path_, rest)); }
 
-bool Graph::has_weight(std::string_view rest) const { return inputs_.contains(fmt::format("{}.{}", path_, rest)); }
+bool Graph::has_weight(std::string_view rest) const {
+  return inputs_.contains(fmt::format("{}.{}", path_, rest));
+}
 
 Graph::Scope Graph::in(std::string_view module) {
   size_t length = path_.size();
@@ -111,7 +113,10 @@ std::string Graph::name_of(std::string_view target) {
 
 std::vector<TensorId> Graph::call_many(std::string_view target, std::vector<Arg> args,
                                        const std::vector<std::optional<Made>>& made, Keywords keywords) {
-  Op op{.name = name_of(target), .target = std::string(target), .args = std::move(args), .kwargs = std::move(keywords)};
+  Op op{.name = name_of(target),
+        .target = std::string(target),
+        .args = std::move(args),
+        .kwargs = std::move(keywords)};
   op.backward = !differentiated_.empty();
   for (size_t k = 0; k < made.size(); ++k) {
     Tensor tensor{.name = fmt::format("{}:{}", op.name, k)};

@@ -37,8 +37,9 @@ struct Made {
 };
 using Keywords = std::vector<std::pair<std::string, Arg>>;
 
-/// Writes a Model op by op. Ops are named by the module in scope (`h.0.attn/addmm.1`) or, between `begin_gradient` and
-/// the next, by the op whose gradient they compute (`h.0.attn/addmm.1.grad.0`, marked backward).
+/// Writes a Model op by op. Ops are named by the module in scope (`h.0.attn/addmm.1`) or, between
+/// `begin_gradient` and the next, by the op whose gradient they compute (`h.0.attn/addmm.1.grad.0`, marked
+/// backward).
 class Graph {
  public:
   explicit Graph(std::string name);

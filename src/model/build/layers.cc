@@ -32,6 +32,17 @@ constexpr ActivationRow kActivations[] = {
 
 int64_t rows_of(Graph& g, TensorId x) { return numel(g.shape(x)) / g.size(x, -1); }
 
+// x weight^T + bias. PyTorch flattens first with a bias, and transposes first without.
+TensorId product(Graph& g, TensorId x, TensorId weight, TensorId bias) {
+  bool flat = g.shape(x).size() == 2;
+  Shape rows = {rows_of(g, x), g.size(x, -1)}, sizes = g.shape(x);
+  sizes.back() = g.size(weight, 0);
+  TensorId turned = bias ? TensorId{} : t(g, weight);
+  TensorId matrix = flat ? x : view(g, x, rows);
+  TensorId out = bias ? addmm(g, bias, matrix, t(g, weight)) : mm(g, matrix, turned);
+  return flat ? out : view(g, out, sizes);
+}
+
 }  // namespace
 
 void declare_linear(Graph& g, const std::string& name, int64_t in, int64_t out, bool bias) {
@@ -46,34 +57,12 @@ void declare_norm(Graph& g, const std::string& name, int64_t size, bool bias) {
 
 TensorId linear(Graph& g, std::string_view name, TensorId x) {
   auto scope = g.in(name);
-  TensorId bias = g.has_weight("bias") ? g.weight("bias") : TensorId{};
-  TensorId weight = g.weight("weight");
-  // PyTorch flattens and transposes in this order with a bias, in the other without.
-  bool flat = g.shape(x).size() == 2;
-  Shape sizes = g.shape(x);
-  sizes.back() = g.size(weight, 0);
-  Shape rows = {rows_of(g, x), g.size(x, -1)};
-  if (bias) {
-    TensorId matrix = flat ? x : view(g, x, rows);
-    TensorId out = addmm(g, bias, matrix, t(g, weight));
-    return flat ? out : view(g, out, sizes);
-  }
-  TensorId turned = t(g, weight);
-  TensorId out = mm(g, flat ? x : view(g, x, rows), turned);
-  return flat ? out : view(g, out, sizes);
+  return product(g, x, g.weight("weight"), g.has_weight("bias") ? g.weight("bias") : TensorId{});
 }
 
 TensorId linear_with(Graph& g, std::string_view name, TensorId x, TensorId weight, TensorId bias) {
   auto scope = g.in(name);
-  Shape sizes = g.shape(x);
-  sizes.back() = g.size(weight, 0);
-  Shape rows = {rows_of(g, x), g.size(x, -1)};
-  if (bias) {
-    TensorId matrix = view(g, x, rows);
-    return view(g, addmm(g, bias, matrix, t(g, weight)), sizes);
-  }
-  TensorId turned = t(g, weight);
-  return view(g, mm(g, view(g, x, rows), turned), sizes);
+  return product(g, x, weight, bias);
 }
 
 TensorId norm(Graph& g, std::string_view name, TensorId x, double eps) {
@@ -112,7 +101,8 @@ TensorId matmul(Graph& g, TensorId a, TensorId b) {
   return view(g, bmm(g, first, second), out);
 }
 
-TensorId biased_attention(Graph& g, TensorId query, TensorId key, TensorId value, double scale, TensorId bias) {
+TensorId biased_attention(Graph& g, TensorId query, TensorId key, TensorId value, double scale,
+                          TensorId bias) {
   // The scale is split between both factors so that neither product overflows first.
   double root = std::sqrt(scale);
   TensorId scaled = binary(g, "aten.mul.Scalar", query, root);
@@ -132,7 +122,8 @@ TensorId patches(Graph& g, TensorId image, int64_t side) {
 
 TensorId pad_front(Graph& g, TensorId x, int64_t value) {
   int64_t batch = g.size(x, 0), length = g.size(x, 1) + 1;
-  return g.call("aten.constant_pad_nd.default", {Arg::of(x), Arg::list({1, 0}), Operand(static_cast<double>(value)).arg},
+  return g.call("aten.constant_pad_nd.default",
+                {Arg::of(x), Arg::list({1, 0}), Operand(static_cast<double>(value)).arg},
                 {{{batch, length}, {length, 1}}, g[x].dtype});
 }
 
@@ -153,8 +144,9 @@ TensorId next_token_loss(Graph& g, TensorId logits, TensorId labels) {
   auto scope = g.in("loss");
   int64_t batch = g.size(labels, 0), seq = g.size(labels, 1);
   Dims padded{{batch, seq + 1}, {seq + 1, 1}};
-  TensorId one_more = g.call("aten.constant_pad_nd.default", {Arg::of(labels), Arg::list({0, 1}), Operand(-100.0).arg},
-                             {padded, DType::kInt64});
+  TensorId one_more =
+      g.call("aten.constant_pad_nd.default", {Arg::of(labels), Arg::list({0, 1}), Operand(-100.0).arg},
+             {padded, DType::kInt64});
   TensorId shifted = clone(g, slice(g, one_more, 1, 1, kToTheEnd), true);
   TensorId flat = view(g, logits, {-1, g.size(logits, -1)});
   return cross_entropy(g, flat, view(g, shifted, {-1}));

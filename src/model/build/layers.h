@@ -2,8 +2,8 @@
 
 #include "model/build/calls.h"
 
-// Modules of transformers as PyTorch and Hugging Face compute them. Each enters the module it is named after and finds
-// its weights there.
+// Modules of transformers as PyTorch and Hugging Face compute them. Each enters the module it is named after
+// and finds its weights there.
 namespace partita::build {
 
 /// Declares `name.weight` [out, in] and, with `bias`, `name.bias`.
@@ -27,7 +27,8 @@ TensorId from_heads(Graph& g, TensorId x);
 TensorId matmul(Graph& g, TensorId a, TensorId b);
 
 /// Attention in pieces, for a bias on the scores that is learned: softmax(query key^T scale + bias) value.
-TensorId biased_attention(Graph& g, TensorId query, TensorId key, TensorId value, double scale, TensorId bias);
+TensorId biased_attention(Graph& g, TensorId query, TensorId key, TensorId value, double scale,
+                          TensorId bias);
 
 /// An image cut into squares, each one a row: [batch, patches, hidden]. Enters `patch_embeddings`.
 TensorId patches(Graph& g, TensorId image, int64_t side);

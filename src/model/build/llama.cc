@@ -1,4 +1,5 @@
-// Llama 2 and 3, Mistral: rotary positions, RMS norms, grouped-query attention, gated MLP.
+// Llama 2 and 3, Mistral, Mixtral: rotary positions, RMS norms, grouped-query attention, gated MLP or
+// experts.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -6,6 +7,7 @@
 #include "model/build/differentiate.h"
 #include "model/build/family.h"
 #include "model/build/layers.h"
+#include "model/build/mixture.h"
 #include "model/build/rotary.h"
 
 namespace partita::build {
@@ -17,6 +19,7 @@ struct Llama {
   double eps;
   std::string activation;
   bool tied, attention_bias, mlp_bias;
+  std::optional<Mixture> mixture;  // instead of the MLP
 };
 
 Llama read(const Config& config, int64_t inner, std::optional<int64_t> key_heads) {
@@ -47,9 +50,13 @@ void declare_layer(Graph& g, const Llama& c, const std::string& layer) {
   declare_linear(g, layer + "self_attn.k_proj", c.hidden, keys, c.attention_bias);
   declare_linear(g, layer + "self_attn.v_proj", c.hidden, keys, c.attention_bias);
   declare_linear(g, layer + "self_attn.o_proj", queries, c.hidden, c.attention_bias);
-  declare_linear(g, layer + "mlp.gate_proj", c.hidden, c.inner, c.mlp_bias);
-  declare_linear(g, layer + "mlp.up_proj", c.hidden, c.inner, c.mlp_bias);
-  declare_linear(g, layer + "mlp.down_proj", c.inner, c.hidden, c.mlp_bias);
+  if (c.mixture) {
+    declare_mixture(g, layer + "mlp", *c.mixture);
+  } else {
+    declare_linear(g, layer + "mlp.gate_proj", c.hidden, c.inner, c.mlp_bias);
+    declare_linear(g, layer + "mlp.up_proj", c.hidden, c.inner, c.mlp_bias);
+    declare_linear(g, layer + "mlp.down_proj", c.inner, c.hidden, c.mlp_bias);
+  }
   declare_norm(g, layer + "input_layernorm", c.hidden, false);
   declare_norm(g, layer + "post_attention_layernorm", c.hidden, false);
 }
@@ -76,6 +83,7 @@ TensorId attend(Graph& g, const Llama& c, const Rotary& rotary, TensorId x) {
 }
 
 TensorId feed_forward(Graph& g, const Llama& c, TensorId x) {
+  if (c.mixture) return mixture(g, *c.mixture, x);
   auto scope = g.in("mlp");
   TensorId gate = activation(g, "act_fn", c.activation, linear(g, "gate_proj", x));
   return linear(g, "down_proj", mul(g, gate, linear(g, "up_proj", x)));
@@ -112,15 +120,42 @@ Model build_llama(const Config& config, StepSize size) {
   return build("llama", read(config, 11008, std::nullopt), size);
 }
 
+namespace {
+
+void need_window(const Config& config, std::optional<int64_t> fallback, int64_t seq) {
+  int64_t window =
+      config.in().has("sliding_window") ? config.size("sliding_window", seq) : fallback.value_or(seq);
+  if (seq > window)
+    config.in().fail(fmt::format(
+        "a sequence of {} needs the sliding window of {}, which has no builder; take a sequence up to "
+        "{}, or capture the model with partita.capture in Python",
+        seq, window, window));
+}
+
+}  // namespace
+
 Model build_mistral(const Config& config, StepSize size) {
   Llama c = read(config, 14336, 8);
   c.attention_bias = c.mlp_bias = false;
-  int64_t window = config.in().has("sliding_window") ? config.size("sliding_window", size.seq) : 4096;
-  if (size.seq > window)
-    config.in().fail(fmt::format("a sequence of {} needs the sliding window of {}, which has no builder; take a sequence "
-                                 "up to {}, or capture the model with partita.capture in Python",
-                                 size.seq, window, window));
+  need_window(config, 4096, size.seq);
   return build("mistral", c, size);
+}
+
+Model build_mixtral(const Config& config, StepSize size) {
+  Llama c = read(config, 14336, 8);
+  c.attention_bias = c.mlp_bias = false;
+  c.eps = config.number("rms_norm_eps", 1e-5);
+  need_window(config, std::nullopt, size.seq);
+  config.need("output_router_logits", false);
+  Mixture m{config.size("num_local_experts", 8), config.size("num_experts_per_tok", 2), c.hidden, c.inner};
+  m.factor = config.number("capacity_factor", 0);
+  m.activation = c.activation;
+  if (m.factor < 0) config.in()["capacity_factor"].fail("needs to be 0 (drop no token) or more");
+  if (m.chosen > m.experts)
+    config.in().fail(
+        fmt::format("num_experts_per_tok is {}, more than the {} experts there are", m.chosen, m.experts));
+  c.mixture = m;
+  return build("mixtral", c, size);
 }
 
 }  // namespace partita::build

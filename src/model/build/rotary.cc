@@ -52,9 +52,10 @@ void need_plain_rotary(const Config& config) {
     if (!rope.has(kind)) continue;
     std::string type = rope[kind].text();
     if (std::find(plain.begin(), plain.end(), type) == plain.end())
-      rope[kind].fail(fmt::format("there is no builder for '{}' positions, needs one of {}; or capture the model with "
-                                  "partita.capture in Python",
-                                  type, fmt::join(plain, ", ")));
+      rope[kind].fail(
+          fmt::format("there is no builder for '{}' positions, needs one of {}; or capture the model with "
+                      "partita.capture in Python",
+                      type, fmt::join(plain, ", ")));
   }
 }
 

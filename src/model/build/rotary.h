@@ -19,8 +19,8 @@ Rotary rotary(Graph& g, TensorId places);
 /// Turns pairs of coordinates of query and key [batch, heads, seq, width] by their angles.
 std::pair<TensorId, TensorId> rotate(Graph& g, const Rotary& rotary, TensorId query, TensorId key);
 
-/// Throws InputError for a kind of rotary positions that scales attention itself (yarn, longrope). Kinds that only
-/// change frequencies (linear, dynamic, llama3) have the same graph.
+/// Throws InputError for a kind of rotary positions that scales attention itself (yarn, longrope). Kinds that
+/// only change frequencies (linear, dynamic, llama3) have the same graph.
 void need_plain_rotary(const Config& config);
 
 }  // namespace partita::build

@@ -12,7 +12,8 @@ namespace {
 bool is_dense(const Dims& dims) {
   std::vector<size_t> order(dims.shape.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return dims.strides[a] < dims.strides[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return dims.strides[a] < dims.strides[b]; });
   int64_t expected = 1;
   for (size_t d : order) {
     if (dims.shape[d] == 1) continue;
@@ -55,8 +56,8 @@ int compare(const std::vector<Shape>& strides, const Shape& shape, size_t a, siz
   return 0;
 }
 
-// TensorIterator's insertion sort, innermost dimension first. It is not a plain sort: an undecided pair neither swaps
-// nor ends the walk.
+// TensorIterator's insertion sort, innermost dimension first. It is not a plain sort: an undecided pair
+// neither swaps nor ends the walk.
 std::vector<size_t> innermost_first(const std::vector<Shape>& strides, const Shape& shape) {
   std::vector<size_t> order(shape.size());
   for (size_t d = 0; d < order.size(); ++d) order[d] = order.size() - 1 - d;
@@ -107,7 +108,8 @@ Dims elementwise(const std::vector<Dims>& operands) {
   Shape shape = broadcast_shape(operands);
   auto same = [&](const Dims& dims) { return dims.shape == shape; };
   if (std::all_of(operands.begin(), operands.end(), same)) {
-    if (std::all_of(operands.begin(), operands.end(), is_contiguous)) return {shape, contiguous_strides(shape)};
+    if (std::all_of(operands.begin(), operands.end(), is_contiguous))
+      return {shape, contiguous_strides(shape)};
     auto alike = [&](const Dims& dims) { return dims.strides == operands[0].strides; };
     if (is_dense(operands[0]) && std::all_of(operands.begin(), operands.end(), alike)) return operands[0];
   }
@@ -125,8 +127,8 @@ Dims permuted(const Shape& shape, const std::vector<int>& order) {
   return {shape, dense_in({order.rbegin(), order.rend()}, shape)};
 }
 
-// PyTorch's computeStride: cut the old dimensions into runs that lie behind one another, and fill each run with new
-// dimensions, innermost first.
+// PyTorch's computeStride: cut the old dimensions into runs that lie behind one another, and fill each run
+// with new dimensions, innermost first.
 std::optional<Shape> view_strides(const Dims& dims, const Shape& shape) {
   if (dims.shape.empty() || numel(dims.shape) == 0) return contiguous_strides(shape);
   Shape strides(shape.size(), 1);

@@ -15,12 +15,13 @@ struct Dims {
 Shape contiguous_strides(const Shape& shape);
 bool is_contiguous(const Dims& dims);
 
-/// What an elementwise kernel makes of these operands: broadcast sizes, and the order of dimensions that TensorIterator
-/// keeps. Example: two [4,2,16] tensors with strides [32,1,2] give strides [32,1,2].
-/// REQUIRES: sizes that broadcast.
+/// What an elementwise kernel makes of these operands: broadcast sizes, and the order of dimensions that
+/// TensorIterator keeps. Example: two [4,2,16] tensors with strides [32,1,2] give strides [32,1,2]. REQUIRES:
+/// sizes that broadcast.
 Dims elementwise(const std::vector<Dims>& operands);
 
-/// The layout of `empty_like`: the operand's own where it has no gaps, else dense in the same order of dimensions.
+/// The layout of `empty_like`: the operand's own where it has no gaps, else dense in the same order of
+/// dimensions.
 Dims like(const Dims& operand);
 
 /// Dense in the given order of dimensions, outermost first. Example: [4,2,16,8] in order {0,2,1,3}.

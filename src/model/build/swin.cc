@@ -1,5 +1,5 @@
-// Swin for image classification: attention inside windows that shift by half in every other block, and patches merged
-// two by two after each stage.
+// Swin for image classification: attention inside windows that shift by half in every other block, and
+// patches merged two by two after each stage.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -35,9 +35,10 @@ std::vector<Stage> stages_of(const Swin& c) {
 void need_whole_windows(const Config& config, const Swin& c) {
   for (const Stage& stage : stages_of(c)) {
     if (stage.side < c.window || stage.side % c.window != 0)
-      config.in().fail(fmt::format("stage {} has {} x {} patches, which windows of {} do not cover evenly; that has no "
-                                   "builder, capture the model with partita.capture in Python",
-                                   stage.index, stage.side, stage.side, c.window));
+      config.in().fail(
+          fmt::format("stage {} has {} x {} patches, which windows of {} do not cover evenly; that has no "
+                      "builder, capture the model with partita.capture in Python",
+                      stage.index, stage.side, stage.side, c.window));
     config.need_divides("the width of a stage", stage.width, "its num_heads", stage.heads);
   }
 }
@@ -135,7 +136,8 @@ TensorId filled(Graph& g, TensorId x, TensorId where_true, double value) {
 // -100 between patches of one window that come from different sides of the image, else 0: [windows, n, n].
 TensorId shifted_mask(Graph& g, int64_t side, int64_t window, int64_t shift) {
   TensorId rows = arange(g, side), columns = arange(g, side);
-  TensorId row_bands = bands(g, rows, side, window, shift), column_bands = bands(g, columns, side, window, shift);
+  TensorId row_bands = bands(g, rows, side, window, shift),
+           column_bands = bands(g, columns, side, window, shift);
   TensorId down = mul(g, unsqueeze(g, unsqueeze(g, unsqueeze(g, row_bands, 0), 2), 3), 3);
   TensorId across = unsqueeze(g, unsqueeze(g, unsqueeze(g, column_bands, 0), 1), 3);
   TensorId region = to_dtype(g, add(g, down, across), DType::kFloat32);

@@ -11,7 +11,8 @@ namespace partita::build {
 namespace {
 
 struct T5 {
-  int64_t encoder_layers, decoder_layers, hidden, heads, width, inner, vocabulary, buckets, distance, padding, start;
+  int64_t encoder_layers, decoder_layers, hidden, heads, width, inner, vocabulary, buckets, distance, padding,
+      start;
   double eps;
   std::string activation;
   bool gated, scaled;
@@ -36,15 +37,17 @@ T5 read(const Config& config) {
   std::string projection = config.text("feed_forward_proj", "relu");
   c.gated = projection == "gated-gelu";
   if (!c.gated && projection != "relu")
-    config.in()["feed_forward_proj"].fail(fmt::format(
-        "there is no builder for '{}', needs relu or gated-gelu; or capture the model with partita.capture in Python",
-        projection));
+    config.in()["feed_forward_proj"].fail(
+        fmt::format("there is no builder for '{}', needs relu or gated-gelu; or capture the model with "
+                    "partita.capture in Python",
+                    projection));
   c.activation = c.gated ? "gelu_new" : "relu";
   return c;
 }
 
 void declare_attention(Graph& g, const T5& c, const std::string& name, bool bias) {
-  for (const char* part : {".q", ".k", ".v"}) declare_linear(g, name + part, c.hidden, c.heads * c.width, false);
+  for (const char* part : {".q", ".k", ".v"})
+    declare_linear(g, name + part, c.hidden, c.heads * c.width, false);
   declare_linear(g, name + ".o", c.heads * c.width, c.hidden, false);
   if (bias) g.parameter(name + ".relative_attention_bias.weight", {c.buckets, c.heads});
 }
@@ -85,7 +88,8 @@ TensorId at_most(Graph& g, TensorId x, int64_t limit) {
   return binary(g, "aten.minimum.default", x, limits);
 }
 
-// Small distances have a bucket each, larger ones share buckets that grow with the logarithm (T5, section 2.1).
+// Small distances have a bucket each, larger ones share buckets that grow with the logarithm (T5,
+// section 2.1).
 TensorId bucket(Graph& g, const T5& c, TensorId distance, int64_t buckets) {
   int64_t exact = buckets / 2;
   TensorId is_small = compare(g, "aten.lt.Scalar", distance, exact);

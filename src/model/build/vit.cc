@@ -1,4 +1,5 @@
-// ViT for image classification: patches by a convolution, a class token, layer norms before each half of a layer.
+// ViT for image classification: patches by a convolution, a class token, layer norms before each half of a
+// layer.
 #include <fmt/format.h>
 
 #include <cmath>
