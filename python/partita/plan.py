@@ -22,12 +22,19 @@ class Plan:
     def summary(self) -> str:
         return self.data["summary"]
 
-    def ranking(self) -> str:
-        """The plans the planner compared, one line each: those that fit, fastest first, then those that do not."""
+    def ranking(self, lost: int | None = None) -> str:
+        """The plans the planner compared, one line each: those that fit, fastest first, then those that do not.
+
+        lost: show the `lost` that come nearest to fitting, and count the rest; None shows all.
+        """
+        shown = self.lost[:lost]
         rows = [("plan", "step", "peak/device", "why")]
         rows += [(p["summary"], f"{p['step_seconds'] * 1e3:.2f} ms", _mebibytes(p), p["reason"]) for p in self.ranked]
-        rows += [(p["summary"], "-", _mebibytes(p), p["reason"]) for p in self.lost]
-        return "\n".join(f"{a:<36} {b:>10} {c:>12}  {d}".rstrip() for a, b, c, d in rows)
+        rows += [(p["summary"], "-", _mebibytes(p), p["reason"]) for p in shown]
+        lines = [f"{a:<36} {b:>10} {c:>12}  {d}" for a, b, c, d in rows]
+        if len(shown) < len(self.lost):
+            lines.append(f"... and {len(self.lost) - len(shown)} more that do not fit")
+        return "\n".join(lines)
 
     def schedule(self) -> str:
         """Which stage runs which micro-batch when, one line per stage; a backward drawn twice as long as a forward."""
