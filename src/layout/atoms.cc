@@ -26,14 +26,14 @@ struct OpDims {
 /// Refines dimensions until all ops agree, then reads off atoms and loops.
 class AtomFinder {
  public:
-  explicit AtomFinder(const Model& model) : model_(model) {
+  AtomFinder(const Model& model, const std::vector<Relation>& relations) : model_(model) {
     for (const Tensor& tensor : model.tensors) {
       Dims dims;
       for (int64_t size : tensor.shape)
         dims.push_back(size == 1 ? Forest::Product{} : Forest::Product{forest_.add(size)});
       dims_.push_back(std::move(dims));
     }
-    for (const Op& op : model.ops) add(op);
+    for (size_t i = 0; i < model.ops.size(); ++i) add(model.ops[i], relations[i]);
   }
 
   Atoms find() {
@@ -47,9 +47,8 @@ class AtomFinder {
   }
 
  private:
-  void add(const Op& op) {
-    OpDims dims{.view = view_of(model_, op), .in = inputs_of(op)};
-    dims.relation = relate(dims.view);
+  void add(const Op& op, const Relation& relation) {
+    OpDims dims{.view = view_of(model_, op), .relation = relation, .in = inputs_of(op)};
     for (const auto& [a, b] : dims.relation.equal)
       for (const DimProduct* side : {&a, &b})
         for (const DimRef& ref : *side)
@@ -185,7 +184,16 @@ class AtomFinder {
 
 }  // namespace
 
-Atoms find_atoms(const Model& model) { return AtomFinder(model).find(); }
+Atoms find_atoms(const Model& model) {
+  std::vector<Relation> relations;
+  for (const Op& op : model.ops) relations.push_back(relate(view_of(model, op)));
+  return find_atoms(model, relations);
+}
+
+Atoms find_atoms(const Model& model, const std::vector<Relation>& relations) {
+  CHECK_EQ(relations.size(), model.ops.size());
+  return AtomFinder(model, relations).find();
+}
 
 std::vector<std::vector<int64_t>> leaf_sizes(const Atoms& atoms, TensorId tensor) {
   std::vector<std::vector<int64_t>> sizes;

@@ -51,6 +51,8 @@ struct Atoms {
 
 /// REQUIRES: check(model) is empty. Deterministic; refines in graph order (research: order matters on conflicts).
 Atoms find_atoms(const Model& model);
+/// The same with given relations, one per op, in the place of those of the rows: what other rules would mean.
+Atoms find_atoms(const Model& model, const std::vector<Relation>& relations);
 
 /// The whole tensor as a box.
 Box whole_box(const Atoms& atoms, TensorId tensor);

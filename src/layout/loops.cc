@@ -116,12 +116,21 @@ class LoopFinder {
     for (int p : b) freeze(p, "cut into pieces here");
   }
 
+  // A factor that no operand has is no loop of the op.
+  bool stands_in_operand(int r) const {
+    for (size_t p = 0; p < positions_.size(); ++p)
+      if (static_cast<size_t>(positions_[p].operand) < op_.in.size() + op_.out.size() && root(static_cast<int>(p)) == r)
+        return true;
+    return false;
+  }
+
   std::vector<Loop> collect() {
     std::map<int, size_t> index;
     std::vector<Loop> loops;
     size_t inputs = op_.in.size(), factors = op_.in.size() + op_.out.size();
     for (size_t p = 0; p < positions_.size(); ++p) {
       int r = root(static_cast<int>(p));
+      if (!stands_in_operand(r)) continue;
       auto [at, fresh] = index.emplace(r, loops.size());
       if (fresh) {
         loops.push_back({.atom = atom(r), .size = size(r)});

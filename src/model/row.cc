@@ -8,13 +8,10 @@
 namespace partita {
 namespace {
 
-std::map<std::string_view, const Row*> index_rows() {
+std::map<std::string_view, const Row*> rows_by_target() {
   std::map<std::string_view, const Row*> index;
-  for (std::span<const Row> table :
-       {elementwise_rows(), matmul_rows(), shape_rows(), place_rows(), reduce_rows(), norm_rows(), attention_rows(),
-        embedding_rows(), loss_rows(), constant_rows()}) {
+  for (std::span<const Row> table : row_tables())
     for (const Row& row : table) CHECK(index.emplace(row.target, &row).second);
-  }
   return index;
 }
 
@@ -28,15 +25,25 @@ void freeze_all(const OpView& op, Relation& relation) {
 
 }  // namespace
 
+std::vector<std::span<const Row>> row_tables() {
+  return {elementwise_rows(), matmul_rows(),     shape_rows(),      place_rows(),     scatter_rows(),
+          index_rows(),       reduce_rows(),     whole_rows(),      softmax_rows(),   norm_rows(),
+          batch_norm_rows(),  attention_rows(),  embedding_rows(),  convolution_rows(), pool_rows(),
+          loss_rows(),        constant_rows()};
+}
+
 const Row* find_row(std::string_view target) {
-  static const std::map<std::string_view, const Row*> kIndex = index_rows();
+  static const std::map<std::string_view, const Row*> kIndex = rows_by_target();
   auto found = kIndex.find(target);
   return found == kIndex.end() ? nullptr : found->second;
 }
 
 OpView view_of(const Model& model, const Op& op) {
   OpView view{.op = &op};
-  for (TensorId id : inputs_of(op)) view.in.push_back(model[id].shape);
+  for (TensorId id : inputs_of(op)) {
+    view.in.push_back(model[id].shape);
+    view.in_dtypes.push_back(model[id].dtype);
+  }
   for (TensorId id : op.outputs) {
     view.out.push_back(id ? model[id].shape : Shape{});
     view.has_out.push_back(static_cast<bool>(id));
@@ -56,12 +63,7 @@ Relation relate(const OpView& op) {
 
 Flops flops_of(const OpView& op) {
   const Row* row = find_row(op.op->target);
-  if (row && row->view) return 0;
-  if (row && row->flops) return row->flops(op);
-  Flops total = 0;
-  for (size_t k = 0; k < op.out.size(); ++k)
-    if (op.has_out[k]) total += static_cast<Flops>(numel(op.out[k]));
-  return total;
+  return row && row->flops ? row->flops(op) : 0;
 }
 
 Bytes workspace_of(const OpView& local) {

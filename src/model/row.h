@@ -15,6 +15,7 @@ struct OpView {
   std::vector<Shape> in;
   std::vector<Shape> out;
   std::vector<bool> has_out;
+  std::vector<DType> in_dtypes;   // of the whole op; a local view may leave them out
   DType dtype = DType::kFloat32;  // of the first output, for sizes of hidden workspace
 
   int in_rank(int k) const { return static_cast<int>(in[k].size()); }
@@ -26,7 +27,7 @@ OpView view_of(const Model& model, const Op& op);
 struct Row {
   std::string_view target;                                         // "aten.mm.default"
   void (*relate)(const OpView& op, Relation& relation) = nullptr;  // letters, reducers, frozen dimensions
-  Flops (*flops)(const OpView& op) = nullptr;                      // default: one per output element
+  Flops (*flops)(const OpView& op) = nullptr;  // products only, as FlopCounterMode counts; default 0
   /// Makes the attributes of `local` fit its local shapes; `whole` and `local` are the same op. Default: nothing to do.
   void (*localize)(const OpView& whole, const OpView& local, Op& op) = nullptr;
   Bytes (*workspace)(const OpView& local) = nullptr;               // hidden temporary bytes of one call; default 0
@@ -35,6 +36,16 @@ struct Row {
 
 /// Null for an op without a row: it is opaque, and runs replicated.
 const Row* find_row(std::string_view target);
+
+/// An op that has no row because any row would lie. It runs replicated like every op without one.
+struct OpaqueOnPurpose {
+  std::string_view target;
+  std::string_view reason;
+};
+std::span<const OpaqueOnPurpose> opaque_on_purpose();
+
+/// Every table, in the order of the declarations below.
+std::vector<std::span<const Row>> row_tables();
 
 /// The relation of a concrete op; every dimension of an opaque op is frozen.
 Relation relate(const OpView& op);
@@ -50,10 +61,17 @@ std::span<const Row> elementwise_rows();
 std::span<const Row> matmul_rows();
 std::span<const Row> shape_rows();
 std::span<const Row> place_rows();
+std::span<const Row> scatter_rows();
+std::span<const Row> index_rows();
 std::span<const Row> reduce_rows();
+std::span<const Row> whole_rows();
+std::span<const Row> softmax_rows();
 std::span<const Row> norm_rows();
+std::span<const Row> batch_norm_rows();
 std::span<const Row> attention_rows();
 std::span<const Row> embedding_rows();
+std::span<const Row> convolution_rows();
+std::span<const Row> pool_rows();
 std::span<const Row> loss_rows();
 std::span<const Row> constant_rows();
 

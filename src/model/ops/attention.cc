@@ -1,4 +1,5 @@
 #include "model/ops/common.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
@@ -38,7 +39,8 @@ void relate_attention(const OpView& op, Relation& r) {
 }
 
 // backward (grad, q, k, v, out, lse, dropout, causal, mask) -> gq, gk, gv. A split over queries or over the query heads
-// of one key head leaves gk and gv Partial.
+// of one key head leaves gk and gv Partial. With the sums of the whole softmax at hand (lse, out) keys are free too, and
+// leave gq Partial.
 void relate_attention_backward(const OpView& op, Relation& r) {
   for (int k : {0, 2, 3, 4, 5}) r.same(input_dim(k, 0), input_dim(1, 0));
   for (int k : {0, 4, 5}) r.same(input_dim(k, 1), input_dim(1, 1));
@@ -50,11 +52,12 @@ void relate_attention_backward(const OpView& op, Relation& r) {
   for (int k : {0, 4}) r.same(input_dim(k, 3), input_dim(3, 3));
   for (int o = 0; o < 3; ++o)
     for (int d = 0; d < 4; ++d) r.same(output_dim(o, d), input_dim(o + 1, d));
-  r.freeze(input_dim(2, 2), "softmax runs over all keys");
   r.freeze(input_dim(1, 3), "scores need the whole head");
   r.freeze(input_dim(3, 3), "scores need the whole head");
-  r.reduced = {input_dim(1, 2), input_dim(1, 1)};
-  if (bool_argument(*op.op, 7, "is_causal", false)) r.freeze(input_dim(1, 2), "causal attention counts rows");
+  r.reduced = {input_dim(1, 2), input_dim(1, 1), input_dim(2, 2)};
+  r.linear = {{0}};
+  if (bool_argument(*op.op, 7, "is_causal", false))
+    for (int k : {1, 2}) r.freeze(input_dim(k, 2), "causal attention counts rows");
   if (op.in.size() > 6)
     relate_mask(op, 6, {input_dim(1, 0), input_dim(1, 1), input_dim(1, 2), input_dim(2, 2)},
                 {op.in[1][0], op.in[1][1], op.in[1][2], op.in[2][2]}, r);
@@ -68,10 +71,12 @@ Flops scores(const Shape& query, const Shape& key) {
 constexpr Row kRows[] = {
     {.target = "aten._scaled_dot_product_flash_attention_for_cpu.default",
      .relate = relate_attention,
-     .flops = [](const OpView& op) { return 2 * scores(op.in[0], op.in[1]); }},
+     .flops = [](const OpView& op) { return 2 * scores(op.in[0], op.in[1]); },
+     .workspace = attention_workspace},
     {.target = "aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
      .relate = relate_attention_backward,
-     .flops = [](const OpView& op) { return 5 * scores(op.in[1], op.in[2]); }},
+     .flops = [](const OpView& op) { return 5 * scores(op.in[1], op.in[2]); },
+     .workspace = attention_backward_workspace},
 };
 
 }  // namespace

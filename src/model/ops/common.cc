@@ -1,6 +1,15 @@
 #include "model/ops/common.h"
 
 namespace partita {
+namespace {
+
+int count_tensors(const Arg& arg) {
+  int count = arg.kind == Arg::kTensor;
+  for (const Arg& item : arg.items) count += count_tensors(item);
+  return count;
+}
+
+}  // namespace
 
 int64_t wrap_dim(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
 
@@ -22,6 +31,12 @@ std::vector<int64_t> ints_argument(const Op& op, size_t position, std::string_vi
   return values;
 }
 
+double number_argument(const Op& op, size_t position, std::string_view name, double fallback) {
+  const Arg& arg = argument(op, position, name);
+  if (arg.kind == Arg::kFloat) return arg.number;
+  return arg.kind == Arg::kInt || arg.kind == Arg::kBool ? static_cast<double>(arg.integer) : fallback;
+}
+
 void set_argument(Op& op, size_t position, std::string_view name, Arg value) {
   for (auto& [key, arg] : op.kwargs) {
     if (key == name) {
@@ -40,6 +55,27 @@ void relate_broadcast(const OpView& op, Relation& relation) {
     for (int d = 0; d < op.in_rank(k); ++d)
       if (op.in[k][d] == op.out[0][d + offset]) relation.same(input_dim(k, d), output_dim(0, d + offset));
   }
+}
+
+void relate_alike(const OpView& op, int k, int o, Relation& relation) {
+  for (int64_t d = 0; d < op.in_rank(k); ++d) relation.same(input_dim(k, d), output_dim(o, d));
+}
+
+bool is_floating_input(const OpView& op, int k) { return is_floating(op.in_dtypes[k]); }
+
+int input_number(const Op& op, size_t position, std::string_view name) {
+  const Arg& wanted = argument(op, position, name);
+  if (wanted.kind != Arg::kTensor) return -1;
+  int number = 0;
+  for (const Arg& arg : op.args) {
+    if (&arg == &wanted) return number;
+    number += count_tensors(arg);
+  }
+  for (const auto& [key, arg] : op.kwargs) {
+    if (&arg == &wanted) return number;
+    number += count_tensors(arg);
+  }
+  return -1;
 }
 
 void relate_place(Relation& relation, DimRef big, DimRef small, int64_t start, int64_t big_size,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "model/ops/common.h"
 
 namespace partita {
@@ -12,6 +14,36 @@ void freeze_output(const OpView& op, Relation& r) {
 
 void localize_size(const OpView&, const OpView& local, Op& op) { set_argument(op, 0, "size", Arg::list(local.out[0])); }
 
+// x tells the shape; its values are not read.
+void relate_like(const OpView& op, Relation& r) { relate_alike(op, 0, 0, r); }
+
+void relate_zeros_like(const OpView& op, Relation& r) {
+  relate_alike(op, 0, 0, r);
+  r.linear = {{0}};
+}
+
+// x tells the dtype; neither its values nor its shape are read.
+void relate_new(const OpView&, Relation& r) { r.reads[0] = {}; }
+
+void relate_new_zeros(const OpView& op, Relation& r) {
+  relate_new(op, r);
+  r.linear = {{0}};
+}
+
+void localize_new(const OpView&, const OpView& local, Op& op) { set_argument(op, 1, "size", Arg::list(local.out[0])); }
+
+// Strides of the same order of dimensions, without the gaps.
+void localize_new_strided(const OpView& whole, const OpView& local, Op& op) {
+  localize_new(whole, local, op);
+  std::vector<int64_t> like = ints_argument(*whole.op, 2, "stride"), stride(like.size());
+  for (size_t d = 0; d < like.size(); ++d) {
+    stride[d] = 1;
+    for (size_t e = 0; e < like.size(); ++e)
+      if (like[e] < like[d] || (like[e] == like[d] && e > d)) stride[d] *= std::max<int64_t>(local.out[0][e], 1);
+  }
+  if (local.out[0] != whole.out[0]) set_argument(op, 2, "stride", Arg::list(stride));
+}
+
 constexpr Row kRows[] = {
     {.target = "aten.full.default", .relate = relate_nothing, .localize = localize_size},
     {.target = "aten.zeros.default", .relate = relate_nothing, .localize = localize_size},
@@ -20,6 +52,15 @@ constexpr Row kRows[] = {
     {.target = "aten.arange.default", .relate = freeze_output},
     {.target = "aten.arange.start", .relate = freeze_output},
     {.target = "aten.arange.start_step", .relate = freeze_output},
+    {.target = "aten.eye.default", .relate = freeze_output},
+    {.target = "aten.ones_like.default", .relate = relate_like},
+    {.target = "aten.full_like.default", .relate = relate_like},
+    {.target = "aten.zeros_like.default", .relate = relate_zeros_like},
+    {.target = "aten.new_zeros.default", .relate = relate_new_zeros, .localize = localize_new},
+    {.target = "aten.new_ones.default", .relate = relate_new, .localize = localize_new},
+    {.target = "aten.new_full.default", .relate = relate_new, .localize = localize_new},
+    {.target = "aten.new_empty.default", .relate = relate_new, .localize = localize_new},
+    {.target = "aten.new_empty_strided.default", .relate = relate_new, .localize = localize_new_strided},
 };
 
 }  // namespace

@@ -3,32 +3,70 @@
 namespace partita {
 namespace {
 
-constexpr int64_t kMean = 1;
+constexpr int64_t kNone = 0, kMean = 1;
 
-// nll_loss_forward(x, target, weight, reduction, ignore) -> loss, total weight. A mean cannot be split over rows: the
-// decomposition (decompose.h) turns it into a sum and a count first.
+int64_t reduction_of(const OpView& op, size_t position) { return int_argument(*op.op, position, "reduction", kMean); }
+
+// Classes are dimension 1 of (n c ...); the labels are (n ...). A mean cannot be split over rows: the decomposition
+// (decompose.h) turns it into a sum and a count first.
+void relate_labels(const OpView& op, int x, Relation& r) {
+  for (int64_t d = 0; d < op.in_rank(x); ++d) {
+    if (d == 1) r.freeze(input_dim(x, d), "the label picks one class of all");
+    else r.same(input_dim(x, d), input_dim(x + 1, d - (d > 1)));
+  }
+}
+
+void relate_class_weights(const OpView& op, int x, int weight, Relation& r) {
+  if (weight >= 0) r.same(input_dim(weight, 0), input_dim(x, 1));
+  if (op.in_rank(x) == 1) r.freeze(input_dim(x, 0), "the label picks one class of all");
+}
+
+// nll_loss_forward(x, target, weight, reduction, ignore) -> loss, total weight
 void relate_nll(const OpView& op, Relation& r) {
-  r.same(input_dim(0, 0), input_dim(1, 0));
-  r.freeze(input_dim(0, 1), "the label picks one class of all");
-  if (int_argument(*op.op, 3, "reduction", kMean) == kMean) r.freeze(input_dim(0, 0), "a mean over all rows");
-  else r.reduced = {input_dim(0, 0)};
+  if (op.in_rank(0) > 1) relate_labels(op, 0, r);
+  relate_class_weights(op, 0, op.in_rank(0) > 1 ? input_number(*op.op, 2, "weight") : -1, r);
+  for (int64_t d = 0; d < op.in_rank(1); ++d) {
+    if (reduction_of(op, 3) == kMean) r.freeze(input_dim(1, d), "a mean over all rows");
+    else r.reduced.push_back(input_dim(1, d));
+    if (reduction_of(op, 3) == kNone) r.same(input_dim(1, d), output_dim(0, d));
+  }
 }
 
 // nll_loss_backward(grad, x, target, weight, reduction, ignore, total weight) -> gx
 void relate_nll_backward(const OpView& op, Relation& r) {
-  r.same(input_dim(1, 0), output_dim(0, 0));
-  r.same(input_dim(2, 0), output_dim(0, 0));
-  r.same(input_dim(1, 1), output_dim(0, 1));
-  r.freeze(output_dim(0, 1), "the label picks one class of all");
-  if (op.in_rank(0) == 1) r.same(input_dim(0, 0), output_dim(0, 0));
+  relate_alike(op, 1, 0, r);
+  if (op.in_rank(1) > 1) relate_labels(op, 1, r);
+  relate_class_weights(op, 1, op.in_rank(1) > 1 ? input_number(*op.op, 3, "weight") : -1, r);
+  for (int64_t d = 0; d < op.in_rank(0); ++d) r.same(input_dim(0, d), input_dim(2, d));
   r.linear = {{0}};
 }
 
+// mse_loss(x, y, reduction)
+void relate_mse(const OpView& op, Relation& r) {
+  int64_t reduction = reduction_of(op, 2);
+  for (int64_t d = 0; d < op.in_rank(0); ++d) {
+    r.same(input_dim(0, d), input_dim(1, d));
+    if (reduction == kNone) r.same(input_dim(0, d), output_dim(0, d));
+    else if (reduction == kMean) r.freeze(input_dim(0, d), "a mean divides by the whole size");
+    else r.reduced.push_back(input_dim(0, d));
+  }
+}
+
+// mse_loss_backward(grad, x, y, reduction): 2 grad (x - y), divided by the whole size for a mean
+void relate_mse_backward(const OpView& op, Relation& r) {
+  relate_broadcast(op, r);
+  if (reduction_of(op, 3) == kMean)
+    for (int64_t d = 0; d < op.out_rank(0); ++d) r.freeze(output_dim(0, d), "a mean divides by the whole size");
+  r.linear = {{0}, {1, 2}};
+}
+
 constexpr Row kRows[] = {
-    {.target = "aten.nll_loss_forward.default",
-     .relate = relate_nll,
-     .flops = [](const OpView& op) { return static_cast<Flops>(op.in[1].empty() ? 1 : op.in[1][0]); }},
+    {.target = "aten.nll_loss_forward.default", .relate = relate_nll},
     {.target = "aten.nll_loss_backward.default", .relate = relate_nll_backward},
+    {.target = "aten.nll_loss2d_forward.default", .relate = relate_nll},
+    {.target = "aten.nll_loss2d_backward.default", .relate = relate_nll_backward},
+    {.target = "aten.mse_loss.default", .relate = relate_mse},
+    {.target = "aten.mse_loss_backward.default", .relate = relate_mse_backward},
 };
 
 }  // namespace

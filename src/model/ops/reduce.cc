@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "model/ops/common.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
@@ -40,12 +41,16 @@ void relate_sum_all(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
-Flops input_elements(const OpView& op) { return static_cast<Flops>(numel(op.in[0])); }
+void relate_mean_all(const OpView& op, Relation& r) {
+  for (int64_t d = 0; d < op.in_rank(0); ++d) r.freeze(input_dim(0, d), "a mean divides by the whole size");
+  r.linear = {{0}};
+}
 
 constexpr Row kRows[] = {
-    {.target = "aten.sum.dim_IntList", .relate = relate_sum, .flops = input_elements},
-    {.target = "aten.sum.default", .relate = relate_sum_all, .flops = input_elements},
-    {.target = "aten.mean.dim", .relate = relate_mean, .flops = input_elements},
+    {.target = "aten.sum.dim_IntList", .relate = relate_sum, .workspace = conversion_workspace},
+    {.target = "aten.sum.default", .relate = relate_sum_all, .workspace = conversion_workspace},
+    {.target = "aten.mean.dim", .relate = relate_mean, .workspace = mean_workspace},
+    {.target = "aten.mean.default", .relate = relate_mean_all, .workspace = mean_workspace},
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <numeric>
 
 #include "model/ops/common.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
@@ -21,6 +23,17 @@ DimProduct all_outputs(const OpView& op) {
 void relate_reshape(const OpView& op, Relation& r) {
   r.equal.push_back({all_inputs(op), all_outputs(op)});
   r.linear = {{0}};
+}
+
+// squeeze takes out what has size 1: a piece of length 1 would vanish with it.
+void relate_squeeze(const OpView& op, Relation& r) {
+  relate_reshape(op, r);
+  bool all = op.op->target == "aten.squeeze.default";
+  std::vector<int64_t> dims = ints_argument(*op.op, 1, "dim");
+  for (int64_t& dim : dims) dim = wrap_dim(dim, op.in_rank(0));
+  for (int64_t d = 0; d < op.in_rank(0); ++d)
+    if (op.in[0][d] != 1 && (all || std::find(dims.begin(), dims.end(), d) != dims.end()))
+      r.freeze(input_dim(0, d), "a piece of length 1 would be squeezed out");
 }
 
 void relate_order(const OpView& op, const std::vector<int64_t>& order, Relation& r) {
@@ -53,16 +66,37 @@ void relate_expand(const OpView& op, Relation& r) {
 
 void localize_sizes(const OpView&, const OpView& local, Op& op) { set_argument(op, 1, "size", Arg::list(local.out[0])); }
 
+// repeat(x, repeats): a repeated dimension is (times, x's own).
+void relate_repeat(const OpView& op, Relation& r) {
+  int offset = op.out_rank(0) - op.in_rank(0), used = 0;
+  for (int64_t d = 0; d < op.in_rank(0); ++d) {
+    int64_t times = op.in[0][d] == 0 ? 1 : op.out[0][d + offset] / op.in[0][d];
+    if (times == 1) r.same(input_dim(0, d), output_dim(0, d + offset));
+    else r.equal.push_back({{output_dim(0, d + offset)}, {factor(used++, times), input_dim(0, d)}});
+  }
+  r.linear = {{0}};
+}
+
+void localize_repeat(const OpView&, const OpView& local, Op& op) {
+  std::vector<int64_t> repeats = local.out[0];
+  size_t offset = local.out[0].size() - local.in[0].size();
+  for (size_t d = 0; d < local.in[0].size(); ++d)
+    if (local.in[0][d] != 0) repeats[d + offset] /= local.in[0][d];
+  set_argument(op, 1, "repeats", Arg::list(repeats));
+}
+
 constexpr Row kRows[] = {
     {.target = "aten.view.default", .relate = relate_reshape, .localize = localize_sizes, .view = true},
     {.target = "aten.unsqueeze.default", .relate = relate_reshape, .view = true},
-    {.target = "aten.squeeze.dim", .relate = relate_reshape, .view = true},
-    {.target = "aten.squeeze.dims", .relate = relate_reshape, .view = true},
-    {.target = "aten.squeeze.default", .relate = relate_reshape, .view = true},
+    {.target = "aten.squeeze.dim", .relate = relate_squeeze, .view = true},
+    {.target = "aten.squeeze.dims", .relate = relate_squeeze, .view = true},
+    {.target = "aten.squeeze.default", .relate = relate_squeeze, .view = true},
     {.target = "aten.t.default", .relate = relate_t, .view = true},
     {.target = "aten.transpose.int", .relate = relate_transpose, .view = true},
     {.target = "aten.permute.default", .relate = relate_permute, .view = true},
     {.target = "aten.expand.default", .relate = relate_expand, .localize = localize_sizes, .view = true},
+    {.target = "aten.repeat.default", .relate = relate_repeat, .localize = localize_repeat,
+     .workspace = repeat_workspace},
 };
 
 }  // namespace

@@ -1,0 +1,31 @@
+#include "model/ops/common.h"
+
+namespace partita {
+namespace {
+
+// Softmax over one dimension: every other dimension is free.
+void relate_softmax_over(const OpView& op, size_t dim_position, Relation& r) {
+  relate_broadcast(op, r);
+  int64_t dim = wrap_dim(int_argument(*op.op, dim_position, "dim", -1), op.out_rank(0));
+  if (op.out_rank(0) > 0) r.freeze(output_dim(0, dim), "softmax needs the whole dimension");
+}
+
+void relate_softmax(const OpView& op, Relation& r) { relate_softmax_over(op, 1, r); }
+void relate_softmax_backward(const OpView& op, Relation& r) {
+  relate_softmax_over(op, 2, r);
+  r.linear = {{0}};
+}
+
+constexpr Row kRows[] = {
+    {.target = "aten._softmax.default", .relate = relate_softmax},
+    {.target = "aten._log_softmax.default", .relate = relate_softmax},
+    {.target = "aten._safe_softmax.default", .relate = relate_softmax},
+    {.target = "aten._softmax_backward_data.default", .relate = relate_softmax_backward},
+    {.target = "aten._log_softmax_backward_data.default", .relate = relate_softmax_backward},
+};
+
+}  // namespace
+
+std::span<const Row> softmax_rows() { return kRows; }
+
+}  // namespace partita

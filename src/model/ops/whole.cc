@@ -1,0 +1,109 @@
+// Ops that look along some dimensions as a whole and treat every other one apart.
+#include <algorithm>
+#include <numeric>
+
+#include "model/ops/common.h"
+
+namespace partita {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+Dims all_dims(int64_t rank) {
+  Dims dims(static_cast<size_t>(rank));
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
+}
+
+/// The dimensions an argument names; all where it names none.
+Dims dims_argument(const OpView& op, size_t position, std::string_view name) {
+  Dims dims = ints_argument(*op.op, position, name);
+  if (dims.empty()) return all_dims(op.in_rank(0));
+  for (int64_t& dim : dims) dim = wrap_dim(dim, op.in_rank(0));
+  return dims;
+}
+
+bool contains(const Dims& dims, int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
+
+// The result keeps every dimension, whole ones possibly with another size.
+void relate_along(const OpView& op, const Dims& whole, const char* why, Relation& r) {
+  for (size_t o = 0; o < op.out.size(); ++o) {
+    for (int64_t d = 0; d < op.in_rank(0); ++d) {
+      DimRef x = input_dim(0, d), y = output_dim(static_cast<int>(o), d);
+      if (op.in[0][d] == op.out[o][d]) r.same(x, y);
+      if (!contains(whole, d)) continue;
+      r.freeze(x, why);
+      r.freeze(y, why);
+    }
+  }
+}
+
+// The result lacks the whole dimensions, or keeps them with size 1.
+void relate_without(const OpView& op, const Dims& whole, bool keep, const char* why, Relation& r) {
+  for (size_t o = 0; o < op.out.size(); ++o) {
+    int64_t at = 0;
+    for (int64_t d = 0; d < op.in_rank(0); ++d) {
+      if (contains(whole, d)) {
+        r.freeze(input_dim(0, d), why);
+        at += keep;
+      } else {
+        r.same(input_dim(0, d), output_dim(static_cast<int>(o), at++));
+      }
+    }
+  }
+}
+
+void relate_topk(const OpView& op, Relation& r) {
+  relate_along(op, {wrap_dim(int_argument(*op.op, 2, "dim", -1), op.in_rank(0))}, "the largest of the whole dimension", r);
+}
+
+void relate_cumsum(const OpView& op, Relation& r) {
+  relate_along(op, {wrap_dim(int_argument(*op.op, 1, "dim", 0), op.in_rank(0))}, "each sum holds all before it", r);
+  r.linear = {{0}};
+}
+
+void relate_flip(const OpView& op, Relation& r) {
+  Dims dims = ints_argument(*op.op, 1, "dims");
+  for (int64_t& dim : dims) dim = wrap_dim(dim, op.in_rank(0));
+  relate_along(op, dims, "the end comes first", r);
+  r.linear = {{0}};
+}
+
+void relate_roll(const OpView& op, Relation& r) {
+  relate_along(op, dims_argument(op, 2, "dims"), "the end comes first", r);
+  r.linear = {{0}};
+}
+
+void relate_triangle(const OpView& op, Relation& r) {
+  relate_along(op, {op.in_rank(0) - 2, op.in_rank(0) - 1}, "the diagonal counts rows and columns", r);
+  r.linear = {{0}};
+}
+
+void relate_max_dim(const OpView& op, Relation& r) {
+  Dims dims = dims_argument(op, 1, "dim");
+  relate_without(op, dims, bool_argument(*op.op, 2, "keepdim", false), "the largest of the whole dimension", r);
+}
+
+void relate_norm(const OpView& op, Relation& r) {
+  Dims dims = dims_argument(op, 2, "dim");
+  relate_without(op, dims, bool_argument(*op.op, 3, "keepdim", false), "a root of the whole sum", r);
+}
+
+constexpr Row kRows[] = {
+    {.target = "aten.topk.default", .relate = relate_topk},
+    {.target = "aten.cumsum.default", .relate = relate_cumsum},
+    {.target = "aten.flip.default", .relate = relate_flip},
+    {.target = "aten.roll.default", .relate = relate_roll},
+    {.target = "aten.tril.default", .relate = relate_triangle},
+    {.target = "aten.triu.default", .relate = relate_triangle},
+    {.target = "aten.max.dim", .relate = relate_max_dim},
+    {.target = "aten.amax.default", .relate = relate_max_dim},
+    {.target = "aten.argmax.default", .relate = relate_max_dim},
+    {.target = "aten.linalg_vector_norm.default", .relate = relate_norm},
+};
+
+}  // namespace
+
+std::span<const Row> whole_rows() { return kRows; }
+
+}  // namespace partita
