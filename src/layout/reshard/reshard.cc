@@ -1,0 +1,174 @@
+#include "layout/reshard/reshard.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+#include "base/error.h"
+#include "layout/reshard/replay.h"
+
+namespace partita::reshard {
+namespace {
+
+/// Open classes times devices: above this an exchange is not tried beside collectives that reach the bound, and above
+/// that compositions are not.
+constexpr size_t kExchangeWork = 1 << 12, kComposeWork = 1 << 13;
+
+using SharedCells = std::shared_ptr<const Cells>;
+
+Hop by_exchange(const Problem& problem, const SharedCells& cells, Exchange exchange) {
+  Hop hop{.to = problem.to, .cells = cells, .exchange = std::move(exchange)};
+  hop.load = load_of(*cells, hop.exchange);
+  return hop;
+}
+
+std::optional<Hop> by_collectives(const Problem& problem, const SharedCells& cells) {
+  Hop hop{.to = problem.to, .cells = cells, .collectives = find_collectives(problem, *cells)};
+  if (hop.collectives.empty()) return std::nullopt;
+  hop.load = load_of(*cells, hop.collectives);
+  return hop;
+}
+
+int launches_of(const Hop& hop) { return hop.collectives.empty() ? hop.exchange.rounds() : 1; }
+
+Answer sum_up(const Problem& problem, std::vector<Hop> hops) {
+  Answer answer;
+  std::map<int32_t, int64_t> sent, received;  // by device: hops may know different devices
+  for (const Hop& hop : hops) {
+    answer.total_bytes += hop.load.total * problem.elem_bytes;
+    answer.cross_group_bytes += hop.load.crossing * problem.elem_bytes;
+    answer.launches += launches_of(hop);
+    for (int i = 0; i < hop.cells->num_devices(); ++i) {
+      sent[hop.cells->devices[i]] += hop.load.sent[i];
+      received[hop.cells->devices[i]] += hop.load.received[i];
+    }
+  }
+  for (const auto& [device, elements] : sent)
+    answer.max_send_bytes = std::max(answer.max_send_bytes, elements * problem.elem_bytes);
+  for (const auto& [device, elements] : received)
+    answer.max_recv_bytes = std::max(answer.max_recv_bytes, elements * problem.elem_bytes);
+  answer.hops = std::move(hops);
+  return answer;
+}
+
+auto rank(const Answer& answer) {
+  return std::tuple(answer.total_bytes, answer.cross_group_bytes, std::max(answer.max_recv_bytes, answer.max_send_bytes),
+                    answer.max_recv_bytes + answer.max_send_bytes, answer.launches, answer.hops.size());
+}
+
+Seconds seconds_of(const Hop& hop, const Problem& problem) {
+  const Link &near = problem.links->in_group, &far = problem.links->across;
+  const Load& load = hop.load;
+  if (load.total == 0) return 0;
+  double busiest = 0, bytes = double(problem.elem_bytes);
+  for (size_t i = 0; i < load.sent.size(); ++i) {
+    int64_t across = std::max(load.sent_across[i], load.received_across[i]);
+    int64_t inside = std::max(load.sent[i] - load.sent_across[i], load.received[i] - load.received_across[i]);
+    busiest = std::max(busiest, bytes * (double(across) / far.bandwidth + double(inside) / near.bandwidth));
+  }
+  int rounds = hop.collectives.empty() ? hop.exchange.rounds() : rounds_of(hop.collectives);
+  return rounds * (load.crossing > 0 ? far.latency : near.latency) + busiest;
+}
+
+/// Keeps the answer with the fewest bytes, and with links the fastest.
+struct Best {
+  const Problem& problem;
+  std::optional<Answer> least, fastest;
+
+  void offer(std::vector<Hop> hops) {
+    Answer answer = sum_up(problem, std::move(hops));
+    if (problem.links) {
+      for (const Hop& hop : answer.hops) answer.seconds += seconds_of(hop, problem);
+      auto slower = [&](const Answer& other) { return std::tuple(answer.seconds, rank(answer)) < std::tuple(other.seconds, rank(other)); };
+      if (!fastest || slower(*fastest)) fastest = answer;
+    }
+    if (!least || rank(answer) < rank(*least)) least = std::move(answer);
+  }
+
+  Answer take() {
+    if (!fastest) return std::move(*least);
+    fastest->least_bytes_seconds = least->seconds;
+    return std::move(*fastest);
+  }
+};
+
+/// Is nothing left to gain but launches, of which collectives have fewest?
+bool is_settled(const Answer& answer, const Bound& bound, const Problem& problem, const Cells& cells) {
+  Bytes mean = (bound.elements * problem.elem_bytes + cells.num_devices() - 1) / cells.num_devices();
+  return answer.total_bytes == bound.elements * problem.elem_bytes &&
+         answer.cross_group_bytes == bound.crossing * problem.elem_bytes &&
+         std::max(answer.max_recv_bytes, answer.max_send_bytes) <= mean;
+}
+
+void verify(const Answer& answer) {
+  for (const Hop& hop : answer.hops) {
+    std::string wrong = hop.collectives.empty() ? replay(*hop.cells, hop.exchange) : replay(*hop.cells, hop.collectives);
+    if (!wrong.empty()) bug(__FILE__, __LINE__, "reshard replay: " + wrong);
+  }
+}
+
+uint64_t hash_of(const Problem& problem) {
+  uint64_t hash = 0;
+  auto mix = [&](uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 31;
+  };
+  for (int64_t size : problem.shape) mix(size);
+  mix(problem.elem_bytes);
+  for (const auto* side : {&problem.from, &problem.to})
+    for (const Piece& piece : *side) {
+      mix(uint64_t(piece.device) << 40 ^ uint64_t(piece.addend.index) << 20 ^ uint64_t(piece.addend.count));
+      for (const Interval& interval : piece.region) mix(uint64_t(interval.begin) << 32 ^ uint64_t(interval.end));
+    }
+  return hash;
+}
+
+bool same(const Problem& a, const Problem& b) {
+  return a.shape == b.shape && a.elem_bytes == b.elem_bytes && a.from == b.from && a.to == b.to && a.groups == b.groups &&
+         a.links == b.links;
+}
+
+}  // namespace
+
+Answer solve(const Problem& problem) {
+  SharedCells shared = std::make_shared<const Cells>(cut(problem));
+  const Cells& cells = *shared;
+  check_sources(cells);
+  Agenda agenda = make_agenda(cells);
+  Bound bound = bound_of(cells, agenda);
+  size_t work = agenda.open.size() * cells.num_devices();
+  Best best{problem, {}, {}};
+  if (std::optional<Hop> hop = by_collectives(problem, shared)) best.offer({std::move(*hop)});
+  bool settled = best.least && !problem.links && is_settled(*best.least, bound, problem, cells);
+  // Where time counts, more bytes in fewer rounds may win.
+  int64_t limit = problem.links ? std::numeric_limits<int64_t>::max() : bound.elements;
+  if (!settled && bound.elements > 0 && work <= kComposeWork)
+    for (std::vector<Hop>& hops : compose(problem, limit)) best.offer(std::move(hops));
+  bool at_bound = best.least && best.least->total_bytes == bound.elements * problem.elem_bytes;
+  if (!settled && !(at_bound && work > kExchangeWork)) {
+    best.offer({by_exchange(problem, shared, make_exchange(cells, agenda))});
+    if (problem.links) best.offer({by_exchange(problem, shared, make_exchange(cells, agenda, 1))});
+  }
+  Answer answer = best.take();
+  answer.bound_bytes = bound.elements * problem.elem_bytes;
+  answer.bound_cross_group_bytes = bound.crossing * problem.elem_bytes;
+  answer.proved = bound.proved;
+  verify(answer);
+  return answer;
+}
+
+std::shared_ptr<const Answer> Cache::solve(const Problem& problem) {
+  uint64_t hash = hash_of(problem);
+  {
+    std::lock_guard lock(mutex_);
+    for (auto [at, end] = answers_.equal_range(hash); at != end; ++at)
+      if (same(at->second.problem, problem)) return at->second.answer;
+  }
+  auto answer = std::make_shared<const Answer>(reshard::solve(problem));
+  std::lock_guard lock(mutex_);
+  answers_.emplace(hash, Entry{problem, answer});
+  return answer;
+}
+
+}  // namespace partita::reshard
