@@ -1,0 +1,104 @@
+#include "reshard_layouts.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace partita::reshard {
+namespace {
+
+int64_t draw(std::mt19937_64& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+}
+
+std::vector<int64_t> random_edges(std::mt19937_64& random, int64_t length, int64_t parts) {
+  std::vector<int64_t> inner(length - 1);
+  std::iota(inner.begin(), inner.end(), 1);
+  std::shuffle(inner.begin(), inner.end(), random);
+  std::vector<int64_t> edges = {0, length};
+  edges.insert(edges.end(), inner.begin(), inner.begin() + std::min<int64_t>(parts - 1, length - 1));
+  std::sort(edges.begin(), edges.end());
+  return edges;
+}
+
+/// A grid with uneven edges; its boxes are dealt to random devices, some grown over their edges, some on several
+/// devices, some as addends.
+std::vector<Piece> random_side(std::mt19937_64& random, const std::vector<int64_t>& shape, int64_t devices) {
+  std::vector<std::vector<int64_t>> edges;
+  for (int64_t size : shape) edges.push_back(random_edges(random, size, draw(random, 1, 3)));
+  bool addends = draw(random, 0, 2) == 0, grown = draw(random, 0, 3) == 0;
+  int64_t count = addends ? draw(random, 2, 4) : 1;
+  std::vector<Piece> pieces;
+  std::vector<size_t> at(shape.size(), 0);
+  for (size_t d = 0; d < shape.size();) {
+    Region region;
+    for (size_t e = 0; e < shape.size(); ++e) {
+      Interval side{edges[e][at[e]], edges[e][at[e] + 1]};
+      // Addends must stay equal or disjoint, so only complete boxes grow.
+      if (grown && !addends && draw(random, 0, 1)) side.end = std::min(shape[e], side.end + draw(random, 0, 2));
+      region.push_back(side);
+    }
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t copies = draw(random, 0, 3) == 0 ? draw(random, 2, 3) : 1; copies > 0; --copies)
+        pieces.push_back({static_cast<int32_t>(draw(random, 0, devices - 1)), region, {i, count}});
+    for (d = 0; d < shape.size() && ++at[d] + 1 == edges[d].size(); ++d) at[d] = 0;
+  }
+  std::sort(pieces.begin(), pieces.end());
+  pieces.erase(std::unique(pieces.begin(), pieces.end()), pieces.end());
+  return pieces;
+}
+
+}  // namespace
+
+std::vector<Counts> all_counts(int64_t devices, int dims) {
+  std::vector<Counts> all = {{}};
+  for (int component = 0; component < dims + 2; ++component) {
+    std::vector<Counts> longer;
+    for (const Counts& counts : all) {
+      int64_t rest = devices;
+      for (int64_t count : counts) rest /= count;
+      for (int64_t count = 1; count <= rest; ++count) {
+        bool fits = component == dims + 1 ? count == rest : rest % count == 0;
+        if (!fits) continue;
+        longer.push_back(counts);
+        longer.back().push_back(count);
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+std::vector<Piece> pieces_of(const Counts& counts, const std::vector<int64_t>& shape, const std::vector<int32_t>& devices) {
+  std::vector<Piece> pieces;
+  for (size_t at = 0; at < devices.size(); ++at) {
+    Piece result{.device = devices[at], .region = Region(shape.size())};
+    int64_t rest = static_cast<int64_t>(at);
+    for (size_t d = shape.size(); d-- > 0;) {
+      result.region[d] = piece({0, shape[d]}, counts[d + 2], rest % counts[d + 2]);
+      rest /= counts[d + 2];
+    }
+    result.addend = {rest % counts[1], counts[1]};
+    pieces.push_back(std::move(result));
+  }
+  return pieces;
+}
+
+Problem random_problem(std::mt19937_64& random) {
+  Problem problem;
+  int64_t dims = draw(random, 1, 3), from_devices = draw(random, 1, 6);
+  for (int64_t d = 0; d < dims; ++d) problem.shape.push_back(draw(random, 2, 12));
+  problem.elem_bytes = draw(random, 1, 4);
+  problem.from = random_side(random, problem.shape, from_devices);
+  problem.to = random_side(random, problem.shape, draw(random, 1, 6));
+  // Other devices want it: a third of the cases goes to another group as a whole.
+  if (draw(random, 0, 2) == 0)
+    for (Piece& piece : problem.to) piece.device += static_cast<int32_t>(from_devices);
+  if (draw(random, 0, 1)) {
+    problem.groups.resize(draw(random, 2, 3));
+    for (int32_t device = 0; device < 12; ++device) problem.groups[random() % problem.groups.size()].push_back(device);
+    std::erase_if(problem.groups, [](const auto& group) { return group.empty(); });
+  }
+  return problem;
+}
+
+}  // namespace partita::reshard

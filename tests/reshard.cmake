@@ -1,0 +1,18 @@
+partita_test(unit reshard_boxes_test layout base)
+partita_test(unit reshard_cases_test layout base)
+partita_test(unit reshard_solve_test layout base)
+partita_test(property reshard_algebra_test layout base)
+
+# The campaigns are a command (bench/reshard.py prints them in full); a short share of each is a test.
+file(GLOB reshard_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/reshard_*.cc)
+add_executable(reshard_campaign ${reshard_campaign_sources})
+set_target_properties(reshard_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+target_link_libraries(reshard_campaign PRIVATE partita_layout partita_base Threads::Threads)
+foreach(share "pairs;6" "random;1000" "values;200")
+  list(GET share 0 what)
+  add_test(NAME property/reshard_${what} COMMAND reshard_campaign ${share})
+  set_tests_properties(property/reshard_${what} PROPERTIES LABELS property)
+endforeach()
+add_test(NAME perf/reshard_speed COMMAND reshard_campaign speed)
+set_tests_properties(perf/reshard_speed PROPERTIES LABELS perf RUN_SERIAL TRUE)
+partita_script(errors reshard_wrong_inputs ${CMAKE_CURRENT_SOURCE_DIR}/errors/reshard_wrong_inputs.py $<TARGET_FILE:partita> 200)

@@ -1,0 +1,193 @@
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "layout/reshard/boxes.h"
+#include "layout/reshard/placement.h"
+#include "layout/reshard/replay.h"
+#include "layout/reshard/reshard.h"
+
+namespace partita::reshard {
+namespace {
+
+Problem make(std::vector<int64_t> shape, std::string_view from, std::string_view to, std::string_view groups = "") {
+  Problem problem{shape, 1, parse_boxes(from, shape, "from"), parse_boxes(to, shape, "to"), {}, {}};
+  if (!groups.empty()) problem.groups = parse_groups(groups, "groups");
+  return problem;
+}
+
+std::vector<int32_t> real_ranks(const Hop& hop, const Collective& collective) {
+  std::vector<int32_t> ranks;
+  for (int32_t number : collective.ranks) ranks.push_back(hop.cells->devices[number]);
+  return ranks;
+}
+
+TEST(ReshardSolve, AllGatherKeepsChunkOrder) {
+  Answer answer = solve(make({8}, "0[0:2] | 2[2:4] | 1[4:6] | 3[6:8]", "0[0:8] | 1[0:8] | 2[0:8] | 3[0:8]"));
+  ASSERT_EQ(answer.hops.size(), 1u);
+  ASSERT_EQ(answer.hops[0].collectives.size(), 1u);
+  EXPECT_EQ(answer.hops[0].collectives[0].op, Op::kAllGather);
+  EXPECT_EQ(answer.hops[0].collectives[0].dim, 0);
+  EXPECT_EQ(real_ranks(answer.hops[0], answer.hops[0].collectives[0]), (std::vector<int32_t>{0, 2, 1, 3}));
+}
+
+TEST(ReshardSolve, RecognisesCollectives) {
+  auto op = [](const Problem& problem) {
+    Answer answer = solve(problem);
+    return answer.hops[0].collectives.empty() ? "exchange" : std::string(to_text(answer.hops[0].collectives[0].op));
+  };
+  EXPECT_EQ(op(make({8, 8}, "0[0:8,0:8]v0/2 | 1[0:8,0:8]v1/2", "0[0:8,0:8] | 1[0:8,0:8]")), "all-reduce");
+  EXPECT_EQ(op(make({8, 8}, "0[0:8,0:8]v0/2 | 1[0:8,0:8]v1/2", "1[0:8,0:4] | 0[0:8,4:8]")), "reduce-scatter");
+  EXPECT_EQ(op(make({8, 8}, "0[0:4,0:8] | 1[4:8,0:8]", "0[0:8,0:4] | 1[0:8,4:8]")), "all-to-all");
+  EXPECT_EQ(op(make({8, 8}, "0[0:4,0:8] | 1[4:8,0:8]", "1[0:4,0:8] | 0[4:8,0:8]")), "exchange");
+  EXPECT_EQ(op(make({8, 8}, "0[0:8,0:8]", "1[0:8,0:8]")), "exchange");
+}
+
+// Two replicas of four addends to eight copies: a sum in each team moves 12, slice + reduce-scatter + all-gather 10.
+TEST(ReshardSolve, ComposesThroughAMesh) {
+  std::string from, to;
+  for (int d = 0; d < 8; ++d) {
+    from += (d ? " | " : "") + std::to_string(d) + "[0:16]v" + std::to_string(d % 4) + "/4";
+    to += (d ? " | " : "") + std::to_string(d) + "[0:16]";
+  }
+  Answer answer = solve(make({16}, from, to));
+  EXPECT_EQ(answer.total_bytes, 160);
+  EXPECT_EQ(answer.bound_bytes, 160);
+  EXPECT_EQ(answer.max_recv_bytes, 20);
+  std::string ops;
+  for (const Hop& hop : answer.hops)
+    for (const Collective& collective : hop.collectives) ops += std::string(to_text(collective.op)) + " ";
+  EXPECT_EQ(ops, "reduce-scatter reduce-scatter all-gather ");
+}
+
+TEST(ReshardSolve, SendsOneCopyAcross) {
+  Answer answer = solve(make({12}, "0[0:12]", "1[0:12] | 4[0:12] | 5[0:12] | 6[0:12]", "0 1 2 3|4 5 6 7"));
+  EXPECT_EQ(answer.total_bytes, 48);
+  EXPECT_EQ(answer.cross_group_bytes, 12);
+  answer = solve(make({12}, "0[0:12]v0/2 | 1[0:12]v1/2", "4[0:12] | 5[0:12]", "0 1 2 3|4 5 6 7"));
+  EXPECT_EQ(answer.total_bytes, 36);
+  EXPECT_EQ(answer.cross_group_bytes, 12);
+}
+
+// P09: four addends to copies on two of the devices; two chains and an exchange give every device the same load.
+TEST(ReshardSolve, BalancesSums) {
+  Answer answer = solve(make({64}, "0[0:64]v0/4 | 1[0:64]v1/4 | 2[0:64]v2/4 | 3[0:64]v3/4", "0[0:64] | 1[0:64]"));
+  EXPECT_EQ(answer.total_bytes, 256);
+  EXPECT_EQ(answer.max_recv_bytes, 64);
+  EXPECT_EQ(answer.max_send_bytes, 64);
+}
+
+TEST(ReshardSolve, CopiesBecomeAddendsForNothing) {
+  Answer answer = solve(make({8}, "0[0:8] | 1[0:8]", "0[0:8]v0/2 | 1[0:8]v1/2"));
+  EXPECT_EQ(answer.total_bytes, 0);
+  EXPECT_EQ(answer.launches, 0);
+}
+
+TEST(ReshardSolve, AddendsOfAddends) {
+  EXPECT_EQ(solve(make({8}, "0[0:8]v0/2 | 1[0:8]v2/4 | 1[0:8]v3/4", "0[0:8]")).total_bytes, 8);
+  EXPECT_THROW(solve(make({8}, "0[0:8]v0/2 | 1[0:8]v1/4", "0[0:8]")), InputError);
+  EXPECT_THROW(solve(make({8}, "0[0:8]v0/2", "0[0:8]")), InputError);
+  EXPECT_THROW(solve(make({8}, "0[0:4]", "0[0:8]")), InputError);
+}
+
+TEST(ReshardSolve, TheCacheKnowsTheWholeProblem) {
+  Cache cache;
+  Problem small = make({8}, "0[0:4] | 1[4:8]", "0[0:8] | 1[0:8]"), large = make({16}, "0[0:8] | 1[8:16]", "0[0:16] | 1[0:16]");
+  auto first = cache.solve(small);
+  EXPECT_EQ(cache.solve(small), first);
+  EXPECT_EQ(cache.solve(large)->total_bytes, 2 * first->total_bytes);
+  small.elem_bytes = 2;
+  EXPECT_EQ(cache.solve(small)->total_bytes, 2 * first->total_bytes);
+  EXPECT_EQ(cache.size(), 3u);
+}
+
+// I16 of the case file: the placement 0 2 1 3 lets every device keep half of what it needs.
+TEST(ReshardPlacement, KeepsWhatIsAtHome) {
+  OpenPlacement open{make({4, 4}, "0[0:2,0:2] | 1[0:2,2:4] | 2[2:4,0:2] | 3[2:4,2:4]",
+                          "0[0:4,0:1] | 1[0:4,1:2] | 2[0:4,2:3] | 3[0:4,3:4]"),
+                     {}, {0, 1, 2, 3}};
+  std::vector<int32_t> placed = place(open);
+  EXPECT_EQ(placed_bytes(open, placed), 8);
+  EXPECT_EQ(placed_bytes(open, open.devices), 12);
+  open.backward = Problem{{4, 4}, 1, open.forward.to, open.forward.from, {}, {}};
+  EXPECT_EQ(placed_bytes(open, place(open)), 16);
+}
+
+// Where latency is all that counts, fewer rounds win over fewer bytes, and the answer says what that saves.
+TEST(ReshardSolve, LinksMayPreferMoreBytes) {
+  Problem problem = make({64}, "0[0:64]v0/4 | 1[0:64]v1/4 | 2[0:64]v2/4 | 3[0:64]v3/4", "0[0:64] | 1[0:64]");
+  Answer least = solve(problem);
+  problem.links = Links{{1e12, 1e12, 1.0}, {1e12, 1e12, 1.0}};
+  Answer fast = solve(problem);
+  EXPECT_LE(fast.seconds, fast.least_bytes_seconds);
+  EXPECT_LE(fast.launches, least.launches);
+  problem.links = Links{{1.0, 1.0, 1e-9}, {1.0, 1.0, 1e-9}};
+  EXPECT_NEAR(solve(problem).seconds, 64, 1e-6);
+}
+
+// The replay must refuse what is broken: every change of a right exchange or collective below is caught.
+class Broken : public testing::Test {
+ protected:
+  Problem problem_ = make({12}, "0[0:12]v0/3 | 1[0:12]v1/3 | 2[0:12]v2/3", "0[0:12] | 3[0:12]");
+  Cells cells_ = cut(problem_);
+  Exchange exchange_ = make_exchange(cells_, make_agenda(cells_), 2);
+};
+
+TEST_F(Broken, RightIsAccepted) { EXPECT_EQ(replay(cells_, exchange_), ""); }
+
+TEST_F(Broken, EveryMissingOrTurnedMoveIsCaught) {
+  for (size_t m = 0; m < exchange_.moves.size(); ++m) {
+    Exchange wrong = exchange_;
+    std::swap(wrong.moves[m].from, wrong.moves[m].to);
+    EXPECT_NE(replay(cells_, wrong), "") << m;
+    wrong = exchange_;
+    wrong.moves[m].to = (wrong.moves[m].to + 1) % cells_.num_devices();
+    EXPECT_NE(replay(cells_, wrong), "") << m;
+    if (exchange_.moves[m].add) {
+      wrong = exchange_;
+      wrong.moves[m].add = false;
+      EXPECT_NE(replay(cells_, wrong), "") << m;
+    }
+    wrong = exchange_;
+    wrong.moves.erase(wrong.moves.begin() + m);
+    for (Block& block : wrong.blocks) block.move_begin -= block.move_begin > static_cast<int32_t>(m);
+    EXPECT_NE(replay(cells_, wrong), "") << m;
+  }
+}
+
+TEST_F(Broken, EveryWrongTakeIsCaught) {
+  for (size_t t = 0; t < exchange_.takes.size(); ++t) {
+    Exchange wrong = exchange_;
+    wrong.takes[t].tile = (wrong.takes[t].tile + 1) % 3;
+    EXPECT_NE(replay(cells_, wrong), "") << t;
+    wrong = exchange_;
+    wrong.takes[t].device = 3;
+    EXPECT_NE(replay(cells_, wrong), "") << t;
+  }
+}
+
+TEST_F(Broken, AMissingBlockIsCaught) {
+  Exchange wrong = exchange_;
+  wrong.blocks.erase(wrong.blocks.begin());
+  EXPECT_NE(replay(cells_, wrong), "");
+}
+
+TEST(ReshardReplay, WrongCollectivesAreCaught) {
+  Problem problem = make({8}, "0[0:2] | 1[2:4] | 2[4:6] | 3[6:8]", "0[0:8] | 1[0:8] | 2[0:8] | 3[0:8]");
+  Cells cells = cut(problem);
+  std::vector<Collective> right = find_collectives(problem, cells);
+  ASSERT_EQ(right.size(), 1u);
+  EXPECT_EQ(replay(cells, right), "");
+  std::vector<Collective> wrong = right;
+  std::swap(wrong[0].ranks[1], wrong[0].ranks[2]);
+  EXPECT_NE(replay(cells, wrong), "");
+  wrong = right;
+  wrong[0].ranks.pop_back(), wrong[0].blocks.pop_back();
+  EXPECT_NE(replay(cells, wrong), "");
+  wrong = right;
+  wrong[0].op = Op::kAllReduce;
+  EXPECT_NE(replay(cells, wrong), "");
+  EXPECT_NE(replay(cells, std::vector<Collective>{}), "");
+}
+
+}  // namespace
+}  // namespace partita::reshard
