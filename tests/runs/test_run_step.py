@@ -104,9 +104,12 @@ def test_equal_to_eager(name, threads):
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 @pytest.mark.parametrize("optimizer", [
-    ({"name": "adamw", "lr": 1e-2, "weight_decay": 0.1}, lambda p: torch.optim.AdamW(p, 1e-2, weight_decay=0.1, fused=True)),
-    ({"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0}, lambda p: torch.optim.SGD(p, 0.1, 0.9, fused=True)),
-    ({"name": "sgd", "lr": 0.1, "weight_decay": 0.01}, lambda p: torch.optim.SGD(p, 0.1, weight_decay=0.01, fused=True)),
+    ({"name": "adamw", "lr": 1e-2, "weight_decay": 0.1},
+     lambda p: torch.optim.AdamW(p, 1e-2, weight_decay=0.1, fused=True)),
+    ({"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0},
+     lambda p: torch.optim.SGD(p, 0.1, 0.9, fused=True)),
+    ({"name": "sgd", "lr": 0.1, "weight_decay": 0.01},
+     lambda p: torch.optim.SGD(p, 0.1, weight_decay=0.01, fused=True)),
 ], ids=["adamw", "momentum", "sgd"])
 def test_training_is_equal_to_eager(name, optimizer):
     module, batch, loss_of, model = captured(name)
@@ -122,6 +125,17 @@ def test_training_is_equal_to_eager(name, optimizer):
         assert loss == expected.item()
     for parameter, value in session.parameters().items():
         assert torch.equal(value, module.get_parameter(parameter)), parameter
+
+
+def test_the_callers_modes_do_not_matter():
+    module, batch, _, model = captured("gpt2")
+    session = library().Session(model.to_json(), values(module, model))
+    plain = session.step(batch)
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        assert session.step(batch) == plain
+        assert torch.is_autocast_enabled("cpu") and not torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    gradients = session.gradients()
+    assert not any(gradient.is_inference() for gradient in gradients.values())
 
 
 def test_wrong_inputs_are_named():

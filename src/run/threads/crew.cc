@@ -3,7 +3,7 @@
 namespace partita {
 
 Crew::Crew(int32_t size) {
-  for (int32_t rank = 0; rank < size; ++rank) threads_.emplace_back([this, rank] { work(rank); });
+  for (int32_t rank = 1; rank < size; ++rank) threads_.emplace_back([this, rank] { work(rank); });
 }
 
 Crew::~Crew() {
@@ -21,6 +21,9 @@ void Crew::run(const std::function<void(int32_t)>& job) {
   busy_ = threads_.size();
   ++round_;
   started_.notify_all();
+  lock.unlock();
+  job(0);
+  lock.lock();
   ended_.wait(lock, [&] { return busy_ == 0; });
 }
 

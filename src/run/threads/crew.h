@@ -8,15 +8,15 @@
 
 namespace partita {
 
-/// Threads that live as long as the crew, one per rank, so that steps pay no thread starts and each rank
-/// keeps its own caches and thread-local state.
+/// A thread for each rank: the caller's for rank 0, the others live as long as the crew, so that a step pays
+/// no thread starts and one rank alone pays no switch of threads.
 class Crew {
  public:
   explicit Crew(int32_t size);
   ~Crew();
   Crew(const Crew&) = delete;
 
-  /// Runs `job(rank)` on every thread and returns when all have returned. REQUIRES: `job` does not throw.
+  /// Runs `job(rank)` for every rank and returns when all have returned. REQUIRES: `job` does not throw.
   void run(const std::function<void(int32_t)>& job);
 
  private:

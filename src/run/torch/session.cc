@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <chrono>
@@ -64,6 +65,7 @@ struct Session::State {
   const Model model;
   const Program program;
   const LeafSizes leaves;
+  const int threads;  // of each rank
   const std::vector<PreparedBody> bodies;
   World world;
   Exchange exchange;
@@ -81,6 +83,7 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
     : model(step.model),
       program((check_runnable(step.program, step.model), step.program)),
       leaves(step.leaves),
+      threads(options.threads_per_rank),
       bodies(prepare(program, model)),
       world(static_cast<int32_t>(program.ranks.size())),
       exchange(world),
@@ -95,22 +98,17 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
   }
   keep_copies(weights);
   install_counting_allocator();
-  // Asking first makes torch set the thread up, so that it does not do so later and undo what is set here.
-  // The setting of the caller is restored: torch keeps it for threads to come as well as for the one that
-  // sets it.
-  int before = at::get_num_threads();
-  on_ranks([&](int32_t rank) {
-    at::get_num_threads();
-    at::set_num_threads(options.threads_per_rank);
-    load_first(rank, weights);
-  });
-  at::set_num_threads(before);
+  on_ranks([&](int32_t rank) { load_first(rank, weights); });
 }
 
 // Runs `job` for every rank on its own thread and its own account. A failure of one stops all.
 void Session::State::on_ranks(const std::function<void(int32_t)>& job) {
+  int before = at::get_num_threads();
   crew.run([&](int32_t rank) {
+    if (at::get_num_threads() != threads) at::set_num_threads(threads);
     CountingScope counting(&counters[rank]);
+    // Rank 0 is on the caller's thread, where autocast or a dispatch mode may be on.
+    c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set, c10::default_excluded_set);
     c10::InferenceMode inference;
     try {
       job(rank);
@@ -119,6 +117,9 @@ void Session::State::on_ranks(const std::function<void(int32_t)>& job) {
       world.fail(rank, message_of(error));
     }
   });
+  // Torch keeps the number for threads to come as well as for the one that sets it, and this one is the
+  // caller's.
+  if (before != threads) at::set_num_threads(before);
   if (auto failure = world.failure()) throw RunError(*failure);
 }
 
