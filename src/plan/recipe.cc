@@ -24,34 +24,6 @@ int64_t size_of(const Atoms& atoms, const std::string& name) {
   return 0;
 }
 
-// One axis if every family has an atom long enough; else an axis per prime factor, so that 2 key heads with 2 query
-// heads each feed 4 ranks as 2 x 2.
-void add_tensor_axes(const Model& model, const Atoms& atoms, int64_t parts, Plan& plan) {
-  std::vector<std::vector<std::string>> families = tensor_atoms(model, atoms, parts);
-  if (families.empty())
-    input_error("recipe: this model has nothing to split over tp={}; try dp or pp", parts);
-  bool fits = std::all_of(families.begin(), families.end(),
-                          [&](const auto& family) { return size_of(atoms, family.front()) >= parts; });
-  std::vector<int64_t> sizes = fits ? std::vector<int64_t>{parts} : prime_factors(parts);
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    std::string axis = sizes.size() == 1 ? "tp" : fmt::format("tp{}", k);
-    plan.mesh.push_back({axis, sizes[k]});
-    plan.split.push_back({.axis = axis});
-  }
-  size_t first = plan.split.size() - sizes.size();
-  for (const auto& family : families) {
-    size_t at = 0;
-    int64_t left = size_of(atoms, family[0]);
-    for (size_t k = 0; k < sizes.size(); ++k) {
-      while (at < family.size() && left < sizes[k])
-        if (++at < family.size()) left = size_of(atoms, family[at]);
-      if (at == family.size()) break;
-      plan.split[first + k].atoms.push_back(family[at]);
-      left /= sizes[k];
-    }
-  }
-}
-
 }  // namespace
 
 std::string summary(const RecipeSpec& spec) {
@@ -72,27 +44,58 @@ std::string batch_atom(const Model& model, const Atoms& atoms) {
   return "";
 }
 
-Plan recipe(const Model& model, const RecipeSpec& spec) {
-  Model whole = decompose(model);
-  Atoms atoms = find_atoms(whole);
-  Plan plan{.model = fingerprint(model), .microbatches = spec.microbatches, .schedule = spec.schedule};
+RecipeBook::RecipeBook(const Model& model) : model_(model), whole_(decompose(model)), atoms_(find_atoms(whole_)) {}
+
+// One axis if every family has an atom long enough; else an axis per prime factor, so that 2 key heads with 2 query
+// heads each feed 4 ranks as 2 x 2.
+void RecipeBook::add_tensor_axes(int64_t parts, Plan& plan) {
+  auto [known, fresh] = families_.try_emplace(parts);
+  if (fresh) known->second = tensor_atoms(whole_, atoms_, parts);
+  const std::vector<std::vector<std::string>>& families = known->second;
+  if (families.empty()) input_error("recipe: this model has nothing to split over tp={}; try dp or pp", parts);
+  bool fits = std::all_of(families.begin(), families.end(),
+                          [&](const auto& family) { return size_of(atoms_, family.front()) >= parts; });
+  std::vector<int64_t> sizes = fits ? std::vector<int64_t>{parts} : prime_factors(parts);
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    std::string axis = sizes.size() == 1 ? "tp" : fmt::format("tp{}", k);
+    plan.mesh.push_back({axis, sizes[k]});
+    plan.split.push_back({.axis = axis});
+  }
+  size_t first = plan.split.size() - sizes.size();
+  for (const auto& family : families) {
+    size_t at = 0;
+    int64_t left = size_of(atoms_, family[0]);
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      while (at < family.size() && left < sizes[k])
+        if (++at < family.size()) left = size_of(atoms_, family[at]);
+      if (at == family.size()) break;
+      plan.split[first + k].atoms.push_back(family[at]);
+      left /= sizes[k];
+    }
+  }
+}
+
+Plan RecipeBook::plan(const RecipeSpec& spec) {
+  Plan plan{.model = fingerprint(model_), .microbatches = spec.microbatches, .schedule = spec.schedule};
   plan.optimizer = spec.optimizer;
   plan.summary = summary(spec);
-  std::string batch = batch_atom(whole, atoms);
+  std::string batch = batch_atom(whole_, atoms_);
   if (batch.empty() && (spec.dp > 1 || spec.microbatches > 1))
     input_error("recipe: the batch of this model has one sample, which dp and micro-batches cannot split");
-  if (!batch.empty()) plan.batch = size_of(atoms, batch);
+  if (!batch.empty()) plan.batch = size_of(atoms_, batch);
   if (spec.microbatches > 1) plan.microbatch_atom = batch;
   if (spec.dp > 1) {
     plan.mesh.push_back({"dp", spec.dp});
     plan.split.push_back({.axis = "dp", .atoms = {batch}});
     if (spec.zero == 3) plan.store.push_back({.axis = "dp"});
   }
-  if (spec.tp > 1) add_tensor_axes(whole, atoms, spec.tp, plan);
-  plan.stages = pipeline_stages(model, spec.pp, spec.dp * spec.tp);
-  for (const Tensor& tensor : model.tensors)
+  if (spec.tp > 1) add_tensor_axes(spec.tp, plan);
+  plan.stages = pipeline_stages(model_, spec.pp, spec.dp * spec.tp);
+  for (const Tensor& tensor : model_.tensors)
     if (tensor.role == Role::kParameter) plan.dtype = std::string(dtype_name(tensor.dtype));
   return plan;
 }
+
+Plan recipe(const Model& model, const RecipeSpec& spec) { return RecipeBook(model).plan(spec); }
 
 }  // namespace partita

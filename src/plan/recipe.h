@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,27 @@ struct RecipeSpec {
 /// "dp2 x tp2", "pp4, 1f1b, 8 micro-batches", "one device".
 std::string summary(const RecipeSpec& spec);
 
-/// The plan of a recipe for this model. Nothing depends on module names: data parallel splits the batch atom, tensor
-/// parallel the atoms that `tensor_atoms` finds, stages are cut between repeated blocks by balanced flops.
-/// InputError where it does not apply: no batch dimension, nothing to split, fewer blocks than stages.
+/// Makes plans of recipes for one model; what they share (atoms, what tensor parallel may split) is found once.
+/// Nothing depends on module names: data parallel splits the batch atom, tensor parallel the atoms that `tensor_atoms`
+/// finds, stages are cut between repeated blocks by balanced flops.
+class RecipeBook {
+ public:
+  /// `model` must outlive the book.
+  explicit RecipeBook(const Model& model);
+
+  /// InputError where it does not apply: no batch dimension, nothing to split, fewer blocks than stages.
+  Plan plan(const RecipeSpec& spec);
+
+ private:
+  void add_tensor_axes(int64_t parts, Plan& plan);
+
+  const Model& model_;
+  Model whole_;  // decomposed
+  Atoms atoms_;
+  std::map<int64_t, std::vector<std::vector<std::string>>> families_;  // by number of parts
+};
+
+/// The plan of one recipe.
 Plan recipe(const Model& model, const RecipeSpec& spec);
 
 /// The atom of the batch dimension: dimension 0 of the first batch input.

@@ -57,8 +57,8 @@ std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequ
   return out;
 }
 
-Candidate evaluate(const Model& model, const RecipeSpec& spec, const SearchRequest& request) {
-  Candidate candidate{.plan = recipe(model, spec)};
+Candidate evaluate(const Model& model, RecipeBook& book, const RecipeSpec& spec, const SearchRequest& request) {
+  Candidate candidate{.plan = book.plan(spec)};
   candidate.plan.cluster = request.cluster.name;
   candidate.plan.memory = request.memory;
   Lowered lowered = lower(model, candidate.plan);
@@ -105,9 +105,10 @@ SearchResult search(const Model& model, const SearchRequest& request) {
   check_ways(request.allow, "--allow");
   check_ways(request.forbid, "--forbid");
   SearchResult result;
+  RecipeBook book(model);
   for (const RecipeSpec& spec : all_specs(num_ranks(request.cluster), batch_of(model), request)) {
     try {
-      Candidate candidate = evaluate(model, spec, request);
+      Candidate candidate = evaluate(model, book, spec, request);
       (candidate.fits ? result.fitting : result.beyond).push_back(std::move(candidate));
       ++result.evaluated;
     } catch (const InputError& error) {
