@@ -21,14 +21,16 @@ build: setup
 # Both runners always run; the last line is pytest's count, and one failure anywhere fails the target.
 test: build
 	code=0; \
-	timeout 1200 ctest --test-dir $(TREE) --output-on-failure --timeout 300 --parallel $(JOBS) --no-tests=error || code=1; \
+	timeout 1200 ctest --test-dir $(TREE) --label-exclude perf --output-on-failure --timeout 300 --parallel $(JOBS) --no-tests=error || code=1; \
 	timeout 1200 $(PYTHON) -m pytest -q tests/runs || code=1; \
 	exit $$code
 
 demo: build
 	$(PYTHON) examples/demo.py
 
+# Speed and memory are measured here, one thing at a time, and never fail `make test`.
 bench: build
+	ctest --test-dir $(TREE) --label-regex perf --verbose --no-tests=error
 	for script in bench/*.py; do $(PYTHON) $$script || exit 1; done
 
 clean:
