@@ -1,4 +1,5 @@
-// Long campaigns of the reshard engine: reshard_campaign pairs|random|values|speed [COUNT] [SEED]. Exit 1 if a case fails.
+// Long campaigns of the reshard engine: reshard_campaign pairs|random|values|speed [COUNT] [SEED]. Exit 1 if
+// a case fails.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -41,14 +42,17 @@ struct Tally {
 };
 
 void compare_peer(const Counts& from, const std::vector<int32_t>& devices, const Counts& to,
-                  const std::vector<int32_t>& wanted, const Problem& problem, const Answer& answer, Tally& tally) {
-  if (to[1] != 1 || from == to) return;  // it makes addends only from copies, and a layout equal in counts is no search
+                  const std::vector<int32_t>& wanted, const Problem& problem, const Answer& answer,
+                  Tally& tally) {
+  if (to[1] != 1 || from == to)
+    return;  // it makes addends only from copies, and a layout equal in counts is no search
   CountsFirst peer = counts_first(from, devices, to, wanted, problem.shape);
   ++tally.peers;
   ++(peer.aligned ? (peer.right ? tally.aligned_right : tally.aligned_wrong)
                   : (peer.right ? tally.fallback_right : tally.fallback_wrong));
   if (peer.right && answer.total_bytes > 0)
-    tally.worst = std::max(tally.worst, double(peer.elements * problem.elem_bytes) / double(answer.total_bytes));
+    tally.worst =
+        std::max(tally.worst, double(peer.elements * problem.elem_bytes) / double(answer.total_bytes));
 }
 
 Tally all_pairs(const Setting& setting, bool shuffled, std::mt19937_64& random) {
@@ -65,7 +69,8 @@ Tally all_pairs(const Setting& setting, bool shuffled, std::mt19937_64& random) 
       ++tally.pairs;
       tally.at_bound += answer.total_bytes == answer.bound_bytes;
       tally.unproved += !answer.proved;
-      tally.collective += std::any_of(answer.hops.begin(), answer.hops.end(), [](const Hop& hop) { return !hop.collectives.empty(); });
+      tally.collective += std::any_of(answer.hops.begin(), answer.hops.end(),
+                                      [](const Hop& hop) { return !hop.collectives.empty(); });
       if (answer.total_bytes != answer.bound_bytes)
         fmt::print("above the bound: {} to {} on {}: {} of {}\n", fmt::join(from, ","), fmt::join(to, ","),
                    fmt::join(wanted, " "), answer.total_bytes, answer.bound_bytes);
@@ -78,18 +83,25 @@ bool run_pairs(int64_t largest, uint64_t seed) {
   std::mt19937_64 random(seed);
   bool good = true;
   fmt::print("every pair of layouts (R, V, D..), replayed on cell ids; seed {}\n", seed);
-  fmt::print("beside it the search over counts first, re-stated (targets without addends): right and wrong values,\n");
-  fmt::print("found with devices aligned or by way of full replication; worst: its bytes over ours where it is right\n");
-  fmt::print("{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>6}\n", "n", "dims", "order",
-             "pairs", "right", "at bound", "collective", "unproved", "pairs", "al. ok", "al. WRONG", "fb. ok", "fb. WRONG", "worst");
+  fmt::print(
+      "beside it the search over counts first, re-stated (targets without addends): right and wrong "
+      "values,\n");
+  fmt::print(
+      "found with devices aligned or by way of full replication; worst: its bytes over ours where it is "
+      "right\n");
+  fmt::print("{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>6}\n", "n",
+             "dims", "order", "pairs", "right", "at bound", "collective", "unproved", "pairs", "al. ok",
+             "al. WRONG", "fb. ok", "fb. WRONG", "worst");
   for (const Setting& setting : kSettings) {
     if (setting.devices > largest) continue;
     for (bool shuffled : {false, true}) {
       Tally t = all_pairs(setting, shuffled, random);
       // solve() throws where the replay fails, so every pair that comes back is right.
-      fmt::print("{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>5.1f}x\n", setting.devices,
-                 setting.dims, shuffled ? "random" : "row", t.pairs, t.pairs, t.at_bound, t.collective, t.unproved, t.peers,
-                 t.aligned_right, t.aligned_wrong, t.fallback_right, t.fallback_wrong, t.worst);
+      fmt::print(
+          "{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>5.1f}x\n",
+          setting.devices, setting.dims, shuffled ? "random" : "row", t.pairs, t.pairs, t.at_bound,
+          t.collective, t.unproved, t.peers, t.aligned_right, t.aligned_wrong, t.fallback_right,
+          t.fallback_wrong, t.worst);
       std::fflush(stdout);
       good = good && t.at_bound == t.pairs;
     }
@@ -112,19 +124,24 @@ bool run_random(int64_t count, uint64_t seed) {
       double ratio = answer.bound_bytes ? double(answer.total_bytes) / double(answer.bound_bytes) : 99;
       worst = std::max(worst, ratio);
       fmt::print("case {}: {} of {} bytes, {}: {} -> {}\n", i, answer.total_bytes, answer.bound_bytes,
-                 answer.proved ? "missed" : "bound not proved tight", to_text(problem.from), to_text(problem.to));
+                 answer.proved ? "missed" : "bound not proved tight", to_text(problem.from),
+                 to_text(problem.to));
     }
     if (i % 50 == 0) {
       std::string wrong = execute(problem, answer, seed + i);
       ++values;
       if (!wrong.empty()) {
-        fmt::print("case {}: WRONG values: {}\n  {} -> {}\n", i, wrong, to_text(problem.from), to_text(problem.to));
+        fmt::print("case {}: WRONG values: {}\n  {} -> {}\n", i, wrong, to_text(problem.from),
+                   to_text(problem.to));
         return false;
       }
     }
   }
-  fmt::print("right {} of {} (replayed; {} of them executed), at the bound {} ({:.2f} %), worst {:.3f}x, crossing at its bound {}, "
-             "unproved {}\n", count, count, values, at_bound, 100.0 * double(at_bound) / double(count), worst, crossing, unproved);
+  fmt::print(
+      "right {} of {} (replayed; {} of them executed), at the bound {} ({:.2f} %), worst {:.3f}x, crossing "
+      "at its bound {}, "
+      "unproved {}\n",
+      count, count, values, at_bound, 100.0 * double(at_bound) / double(count), worst, crossing, unproved);
   return double(at_bound) >= 0.99 * double(count) && worst <= 1.25;
 }
 
@@ -143,12 +160,16 @@ bool run_values(int64_t count, uint64_t seed) {
     hops += answer.hops.size() > 1;
     collectives += !answer.hops[0].collectives.empty();
     if (std::string wrong = execute(problem, answer, seed + i); !wrong.empty()) {
-      fmt::print("pair {} to {} on {}: {}\n", fmt::join(from, ","), fmt::join(to, ","), fmt::join(wanted, " "), wrong);
+      fmt::print("pair {} to {} on {}: {}\n", fmt::join(from, ","), fmt::join(to, ","),
+                 fmt::join(wanted, " "), wrong);
       return false;
     }
   }
-  fmt::print("{} layout pairs executed on thread ranks with integer tensors, seed {}: all values right ({} start with "
-             "collectives, {} have several hops)\n", count, seed, collectives, hops);
+  fmt::print(
+      "{} layout pairs executed on thread ranks with integer tensors, seed {}: all values right ({} start "
+      "with "
+      "collectives, {} have several hops)\n",
+      count, seed, collectives, hops);
   return true;
 }
 
@@ -157,7 +178,8 @@ struct Query {
   Counts from, to;
 };
 
-bool run_speed() {
+/// All queries, or the one with this number.
+bool run_speed(int64_t number) {
   const Query queries[] = {
       {"4x4x4x4 to 16x4x2x2", {1, 1, 4, 4, 4, 4}, {1, 1, 16, 4, 2, 2}},
       {"4x4x4x4 to 2x8x4x4", {1, 1, 4, 4, 4, 4}, {1, 1, 2, 8, 4, 4}},
@@ -171,9 +193,11 @@ bool run_speed() {
   bool good = true;
   fmt::print("one query, 256 devices, 4-D, tensor 256x256x256x256\n");
   for (const Query& query : queries) {
+    if (number && &query != &queries[number - 1]) continue;
     std::vector<int64_t> shape(4, 256);
     std::vector<int32_t> devices = row_major(256);
-    Problem problem{shape, 2, pieces_of(query.from, shape, devices), pieces_of(query.to, shape, devices), {}, {}};
+    Problem problem{shape, 2, pieces_of(query.from, shape, devices), pieces_of(query.to, shape, devices),
+                    {},    {}};
     std::vector<double> cold;
     for (int i = 0; i < 5; ++i) {
       Clock::time_point start = Clock::now();
@@ -186,7 +210,8 @@ bool run_speed() {
     for (int i = 0; i < 1000; ++i) cache.solve(problem);
     double cached = since(start) / 1000;
     std::sort(cold.begin(), cold.end());
-    fmt::print("{:<28} cold {:>8.2f} ms (least {:.2f}), cached {:>6.2f} us, {}\n", query.name, cold[2] * 1e3, cold[0] * 1e3, cached * 1e6,
+    fmt::print("{:<28} cold {:>8.2f} ms (least {:.2f}), cached {:>6.2f} us, {}\n", query.name, cold[2] * 1e3,
+               cold[0] * 1e3, cached * 1e6,
                answer.total_bytes == answer.bound_bytes ? "at the bound" : "ABOVE the bound");
     good = good && cold[2] < 10e-3 && cached < 50e-6;
   }
@@ -200,8 +225,10 @@ int run(int argc, char** argv) {
   if (what == "pairs") return run_pairs(count ? count : 16, seed) ? 0 : 1;
   if (what == "random") return run_random(count ? count : 100'000, seed) ? 0 : 1;
   if (what == "values") return run_values(count ? count : 2'000, seed) ? 0 : 1;
-  if (what == "speed") return run_speed() ? 0 : 1;
-  fmt::print(stderr, "usage: reshard_campaign pairs [LARGEST] [SEED] | random [COUNT] [SEED] | values [COUNT] [SEED] | speed\n");
+  if (what == "speed") return run_speed(std::min<int64_t>(count, 8)) ? 0 : 1;
+  fmt::print(stderr,
+             "usage: reshard_campaign pairs [LARGEST] [SEED] | random [COUNT] [SEED] | values [COUNT] [SEED] "
+             "| speed [NUMBER]\n");
   return 2;
 }
 

@@ -37,9 +37,10 @@ std::optional<Change> change(const Counts& from, const Counts& to) {
 /// Elements one device receives in a hop, by the table of primitives.
 int64_t received(const Change& change, int64_t piece) {
   int64_t c = change.chunks;
-  if (change.shrinks == 0) return 0;                                         // slice, zero-fill
-  if (change.shrinks == 1) return (change.grows == 0 ? 2 : 1) * piece * (c - 1) / c;  // all-reduce, reduce-scatter
-  return change.grows == 0 ? (c - 1) * piece : piece * (c - 1) / c;          // all-gather, all-to-all
+  if (change.shrinks == 0) return 0;  // slice, zero-fill
+  if (change.shrinks == 1)
+    return (change.grows == 0 ? 2 : 1) * piece * (c - 1) / c;        // all-reduce, reduce-scatter
+  return change.grows == 0 ? (c - 1) * piece : piece * (c - 1) / c;  // all-gather, all-to-all
 }
 
 int64_t piece_of(const Counts& counts, const std::vector<int64_t>& shape) {
@@ -83,12 +84,13 @@ std::vector<int64_t> chunks_last(const Counts& counts, size_t axis, int64_t chun
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t rest = 0; rest < counts[axis] / chunks; ++rest)
       for (int64_t i = 0; i < inner; ++i)
-        for (int64_t c = 0; c < chunks; ++c) order.push_back((o * counts[axis] + rest * chunks + c) * inner + i);
+        for (int64_t c = 0; c < chunks; ++c)
+          order.push_back((o * counts[axis] + rest * chunks + c) * inner + i);
   return order;
 }
 
-/// The same value on replicas (or the same sum of addends) in another device order: indices of the axis, seen as
-/// (axis / k, k), swapped.
+/// The same value on replicas (or the same sum of addends) in another device order: indices of the axis, seen
+/// as (axis / k, k), swapped.
 Grid swapped(const Grid& grid, size_t axis, int64_t k) {
   int64_t inner = 1, outer = 1;
   for (size_t i = axis + 1; i < grid.counts.size(); ++i) inner *= grid.counts[i];
@@ -121,7 +123,8 @@ std::vector<Choice> choices(const Grid& from, const Counts& to, const std::vecto
       if (from.counts[hop.shrinks] % k == 0) sources.push_back(swapped(from, hop.shrinks, k));
   std::vector<Choice> list;
   for (const Grid& source : sources) {
-    std::vector<int64_t> in = chunks_last(source.counts, hop.shrinks, hop.chunks), out = chunks_last(to, hop.grows, hop.chunks);
+    std::vector<int64_t> in = chunks_last(source.counts, hop.shrinks, hop.chunks),
+                         out = chunks_last(to, hop.grows, hop.chunks);
     Choice choice{{to, std::vector<int32_t>(in.size())}, {hop, piece_of(source.counts, shape), {}}};
     for (size_t i = 0; i < in.size(); ++i) {
       if (i % hop.chunks == 0) choice.step.groups.emplace_back();
@@ -134,14 +137,15 @@ std::vector<Choice> choices(const Grid& from, const Counts& to, const std::vecto
 }
 
 bool same_places(const Grid& a, const Grid& b, const std::vector<int64_t>& shape) {
-  std::vector<Piece> first = pieces_of(a.counts, shape, a.devices), second = pieces_of(b.counts, shape, b.devices);
+  std::vector<Piece> first = pieces_of(a.counts, shape, a.devices),
+                     second = pieces_of(b.counts, shape, b.devices);
   std::sort(first.begin(), first.end());
   std::sort(second.begin(), second.end());
   return first == second;
 }
 
-bool align(const Grid& at, const Grid& to, const std::vector<Counts>& path, size_t next, const std::vector<int64_t>& shape,
-           std::vector<Step>& steps) {
+bool align(const Grid& at, const Grid& to, const std::vector<Counts>& path, size_t next,
+           const std::vector<int64_t>& shape, std::vector<Step>& steps) {
   if (next == path.size()) return same_places(at, to, shape);
   for (Choice& choice : choices(at, path[next], shape)) {
     steps.push_back(choice.step);
@@ -166,7 +170,8 @@ Local cut(const Local& whole, size_t dim, int64_t parts, int64_t index) {
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < result.sizes[dim]; ++i)
       for (int64_t k = 0; k < inner; ++k)
-        result.values.push_back(whole.values[(o * whole.sizes[dim] + index * result.sizes[dim] + i) * inner + k]);
+        result.values.push_back(
+            whole.values[(o * whole.sizes[dim] + index * result.sizes[dim] + i) * inner + k]);
   return result;
 }
 
@@ -178,7 +183,8 @@ Local join(const std::vector<Local>& parts, size_t dim) {
   for (size_t d = 0; d < dim; ++d) outer *= parts[0].sizes[d];
   for (int64_t o = 0; o < outer; ++o)
     for (const Local& part : parts)
-      result.values.insert(result.values.end(), part.values.begin() + o * run, part.values.begin() + (o + 1) * run);
+      result.values.insert(result.values.end(), part.values.begin() + o * run,
+                           part.values.begin() + (o + 1) * run);
   return result;
 }
 
@@ -188,7 +194,8 @@ Local add(const std::vector<Local>& parts) {
     for (size_t i = 0; i < result.values.size(); ++i) {
       auto& [id, addends] = result.values[i];
       bool fits = id == parts[p].values[i].first && !(addends & parts[p].values[i].second);
-      result.values[i] = fits ? std::pair(id, addends | parts[p].values[i].second) : std::pair(int64_t{-1}, uint64_t{0});
+      result.values[i] =
+          fits ? std::pair(id, addends | parts[p].values[i].second) : std::pair(int64_t{-1}, uint64_t{0});
     }
   return result;
 }
@@ -221,14 +228,16 @@ Local local_of(const Piece& piece, const std::vector<int64_t>& shape, uint64_t a
   for (size_t d = 0; d < shape.size(); ++d) {
     std::vector<std::pair<int64_t, uint64_t>> next;
     for (const auto& [id, bits] : local.values)
-      for (int64_t i = piece.region[d].begin; i < piece.region[d].end; ++i) next.push_back({id * shape[d] + i, bits});
+      for (int64_t i = piece.region[d].begin; i < piece.region[d].end; ++i)
+        next.push_back({id * shape[d] + i, bits});
     local.values = std::move(next);
     local.sizes.push_back(piece.region[d].length());
   }
   return local;
 }
 
-bool ends_right(const Grid& from, const Grid& to, const std::vector<Step>& steps, const std::vector<int64_t>& shape) {
+bool ends_right(const Grid& from, const Grid& to, const std::vector<Step>& steps,
+                const std::vector<int64_t>& shape) {
   std::map<int32_t, Local> locals;
   for (const Piece& piece : pieces_of(from.counts, shape, from.devices))
     locals[piece.device] = local_of(piece, shape, uint64_t{1} << piece.addend.index);
@@ -237,7 +246,8 @@ bool ends_right(const Grid& from, const Grid& to, const std::vector<Step>& steps
   uint64_t all = (uint64_t{1} << from.counts[1]) - 1;
   for (const Piece& piece : pieces_of(to.counts, shape, to.devices)) {
     Local wanted = local_of(piece, shape, all);
-    if (locals[piece.device].sizes != wanted.sizes || locals[piece.device].values != wanted.values) return false;
+    if (locals[piece.device].sizes != wanted.sizes || locals[piece.device].values != wanted.values)
+      return false;
   }
   return true;
 }
@@ -254,7 +264,8 @@ CountsFirst counts_first(const Counts& from, const std::vector<int32_t>& from_de
     Counts whole(from.size(), 1);
     whole[0] = static_cast<int64_t>(from_devices.size());
     Grid copies{whole, to_devices};
-    // Every device ends with everything, whatever the order; the slices that follow start in the target's order.
+    // Every device ends with everything, whatever the order; the slices that follow start in the target's
+    // order.
     align(source, copies, shortest_path(from, whole, shape), 1, shape, steps);
     align(copies, target, shortest_path(whole, to, shape), 1, shape, steps);
   }

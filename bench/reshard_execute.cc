@@ -68,13 +68,15 @@ class Machine {
     for (int32_t me = 0; me < hop_.cells->num_devices(); ++me)
       threads.emplace_back([this, me] {
         prepare(me);
-        if (hop_.collectives.empty()) exchange(me);
+        if (hop_.collectives.empty())
+          exchange(me);
         else
           for (const Collective& collective : hop_.collectives) collect(me, collective);
       });
     for (std::thread& thread : threads) thread.join();
     std::map<int32_t, Tensors> after;
-    for (int32_t me = 0; me < hop_.cells->num_devices(); ++me) after[hop_.cells->devices[me]] = std::move(after_[me]);
+    for (int32_t me = 0; me < hop_.cells->num_devices(); ++me)
+      after[hop_.cells->devices[me]] = std::move(after_[me]);
     return after;
   }
 
@@ -148,7 +150,8 @@ class Machine {
       if (needer.device != me) continue;
       int32_t need = needer.addend.complete()
                          ? -1
-                         : static_cast<int32_t>(std::find(targets.begin(), targets.end(), needer.addend) - targets.begin());
+                         : static_cast<int32_t>(std::find(targets.begin(), targets.end(), needer.addend) -
+                                                targets.begin());
       if (need != block.need && need != block.also) continue;
       for (size_t i = 0; i < where.size(); ++i) after_[me][needer.addend][where[i]] = sum[i];
     }
@@ -181,7 +184,8 @@ class Machine {
     size_t ranks = collective.ranks.size();
     bool sums = collective.op == Op::kReduceScatter || collective.op == Op::kAllReduce;
     for (size_t j = 0; j < ranks; ++j) {
-      // What I send to rank j, then what comes from rank j: every pair has its own queue, so nobody waits in a circle.
+      // What I send to rank j, then what comes from rank j: every pair has its own queue, so nobody waits in
+      // a circle.
       if (std::optional<Region> region = passed(collective, i, j)) {
         std::vector<int64_t> where = offsets(*region, shape_);
         channels_[collective.ranks[j]][me].send(give(me, where, *region));
@@ -203,11 +207,16 @@ class Machine {
   /// The region that goes from rank position i to position j.
   static std::optional<Region> passed(const Collective& collective, size_t i, size_t j) {
     switch (collective.op) {
-      case Op::kAllGather: return collective.blocks[i];
-      case Op::kReduceScatter: return collective.blocks[j];
-      case Op::kAllReduce: return collective.blocks[0];
-      case Op::kAllToAll: return intersect(collective.blocks[i], collective.targets[j]);
-      case Op::kBroadcast: return i == 0 ? std::optional(collective.blocks[0]) : std::nullopt;
+      case Op::kAllGather:
+        return collective.blocks[i];
+      case Op::kReduceScatter:
+        return collective.blocks[j];
+      case Op::kAllReduce:
+        return collective.blocks[0];
+      case Op::kAllToAll:
+        return intersect(collective.blocks[i], collective.targets[j]);
+      case Op::kBroadcast:
+        return i == 0 ? std::optional(collective.blocks[0]) : std::nullopt;
     }
     return std::nullopt;
   }
@@ -222,21 +231,25 @@ class Machine {
 
 /// Atoms of the value: as many as the finest addend needs; addend i of k is the sum of its share of them.
 std::map<int32_t, Tensors> start(const Problem& problem, std::mt19937_64& random, Values& truth) {
-  int64_t elements = std::accumulate(problem.shape.begin(), problem.shape.end(), int64_t{1}, std::multiplies<>());
+  int64_t elements =
+      std::accumulate(problem.shape.begin(), problem.shape.end(), int64_t{1}, std::multiplies<>());
   int64_t atoms = 1;
   for (const Piece& piece : problem.from) atoms = std::lcm(atoms, piece.addend.count);
   std::vector<Values> atom(atoms, Values(elements));
   truth.assign(elements, 0);
   for (Values& values : atom)
-    for (int64_t e = 0; e < elements; ++e) truth[e] += values[e] = static_cast<int64_t>(random() % 2001) - 1000;
+    for (int64_t e = 0; e < elements; ++e)
+      truth[e] += values[e] = static_cast<int64_t>(random() % 2001) - 1000;
   std::map<int32_t, Tensors> tensors;
   for (const Piece& piece : problem.from) {
     // What a device does not have is poison, so that reading it shows.
-    Values& values = tensors[piece.device].try_emplace(piece.addend, elements, int64_t{1} << 40).first->second;
+    Values& values =
+        tensors[piece.device].try_emplace(piece.addend, elements, int64_t{1} << 40).first->second;
     int64_t share = atoms / piece.addend.count;
     for (int64_t at : offsets(piece.region, problem.shape)) {
       values[at] = 0;
-      for (int64_t a = piece.addend.index * share; a < (piece.addend.index + 1) * share; ++a) values[at] += atom[a][at];
+      for (int64_t a = piece.addend.index * share; a < (piece.addend.index + 1) * share; ++a)
+        values[at] += atom[a][at];
     }
   }
   return tensors;
@@ -248,8 +261,10 @@ std::string compare(const Problem& problem, std::map<int32_t, Tensors>& ended, c
     for (int64_t at : offsets(piece.region, problem.shape)) {
       int64_t value = ended[piece.device][piece.addend][at];
       if (piece.addend.complete()) {
-        if (value != truth[at]) return fmt::format("element {} on device {} is {}, not {}", at, piece.device, value, truth[at]);
-      } else if (auto [known, fresh] = dealt[at].emplace(piece.addend, value); !fresh && known->second != value) {
+        if (value != truth[at])
+          return fmt::format("element {} on device {} is {}, not {}", at, piece.device, value, truth[at]);
+      } else if (auto [known, fresh] = dealt[at].emplace(piece.addend, value);
+                 !fresh && known->second != value) {
         return fmt::format("element {}: equal addends differ on device {}", at, piece.device);
       }
     }

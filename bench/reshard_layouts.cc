@@ -20,8 +20,8 @@ std::vector<int64_t> random_edges(std::mt19937_64& random, int64_t length, int64
   return edges;
 }
 
-/// A grid with uneven edges; its boxes are dealt to random devices, some grown over their edges, some on several
-/// devices, some as addends.
+/// A grid with uneven edges; its boxes are dealt to random devices, some grown over their edges, some on
+/// several devices, some as addends.
 std::vector<Piece> random_side(std::mt19937_64& random, const std::vector<int64_t>& shape, int64_t devices) {
   std::vector<std::vector<int64_t>> edges;
   for (int64_t size : shape) edges.push_back(random_edges(random, size, draw(random, 1, 3)));
@@ -34,7 +34,8 @@ std::vector<Piece> random_side(std::mt19937_64& random, const std::vector<int64_
     for (size_t e = 0; e < shape.size(); ++e) {
       Interval side{edges[e][at[e]], edges[e][at[e] + 1]};
       // Addends must stay equal or disjoint, so only complete boxes grow.
-      if (grown && !addends && draw(random, 0, 1)) side.end = std::min(shape[e], side.end + draw(random, 0, 2));
+      if (grown && !addends && draw(random, 0, 1))
+        side.end = std::min(shape[e], side.end + draw(random, 0, 2));
       region.push_back(side);
     }
     for (int64_t i = 0; i < count; ++i)
@@ -68,7 +69,8 @@ std::vector<Counts> all_counts(int64_t devices, int dims) {
   return all;
 }
 
-std::vector<Piece> pieces_of(const Counts& counts, const std::vector<int64_t>& shape, const std::vector<int32_t>& devices) {
+std::vector<Piece> pieces_of(const Counts& counts, const std::vector<int64_t>& shape,
+                             const std::vector<int32_t>& devices) {
   std::vector<Piece> pieces;
   for (size_t at = 0; at < devices.size(); ++at) {
     Piece result{.device = devices[at], .region = Region(shape.size())};
@@ -95,7 +97,8 @@ Problem random_problem(std::mt19937_64& random) {
     for (Piece& piece : problem.to) piece.device += static_cast<int32_t>(from_devices);
   if (draw(random, 0, 1)) {
     problem.groups.resize(draw(random, 2, 3));
-    for (int32_t device = 0; device < 12; ++device) problem.groups[random() % problem.groups.size()].push_back(device);
+    for (int32_t device = 0; device < 12; ++device)
+      problem.groups[random() % problem.groups.size()].push_back(device);
     std::erase_if(problem.groups, [](const auto& group) { return group.empty(); });
   }
   return problem;

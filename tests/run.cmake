@@ -1,6 +1,7 @@
 partita_test(unit run_host_test run)
 partita_test(unit run_threads_test run)
 partita_test(unit run_check_test run)
+partita_test(unit run_safetensors_test run)
 if(PARTITA_TORCH)
   partita_test(parity run_session_test torch)
   partita_test(parity run_collective_test torch)

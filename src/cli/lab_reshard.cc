@@ -24,8 +24,8 @@ void read_links(const ReshardFlags& flags, Problem& problem) {
   for (const auto* side : {&problem.from, &problem.to})
     for (const Piece& piece : *side)
       if (piece.device >= num_ranks(cluster))
-        input_error("--cluster: device {} is used, but '{}' has {} devices; take a larger cluster", piece.device,
-                    flags.cluster, num_ranks(cluster));
+        input_error("--cluster: device {} is used, but '{}' has {} devices; take a larger cluster",
+                    piece.device, flags.cluster, num_ranks(cluster));
   if (!flags.groups.empty()) return;
   problem.groups.resize(cluster.nodes);
   for (int32_t device = 0; device < num_ranks(cluster); ++device)
@@ -81,36 +81,38 @@ Json exchange_steps(const Hop& hop, int64_t elem_bytes) {
     for (int32_t m = block.move_begin; m < exchange.blocks[b + 1].move_begin; ++m) {
       const Move& move = exchange.moves[m];
       int32_t from = hop.cells->devices[move.from], to = hop.cells->devices[move.to];
-      messages[move.round].push_back({{"from", from}, {"to", to}, {"bytes", size}, {"add", move.add}, {"boxes", boxes}});
+      messages[move.round].push_back(
+          {{"from", from}, {"to", to}, {"bytes", size}, {"add", move.add}, {"boxes", boxes}});
       bytes[move.round] += size;
       ranks[move.round].insert({from, to});
     }
   }
   Json steps = Json::array();
   for (size_t r = 0; r < messages.size(); ++r)
-    steps.push_back({{"op", "exchange"}, {"ranks", ranks[r]}, {"bytes", bytes[r]}, {"messages", messages[r]}});
+    steps.push_back(
+        {{"op", "exchange"}, {"ranks", ranks[r]}, {"bytes", bytes[r]}, {"messages", messages[r]}});
   return steps;
 }
 
 Json to_json(const Problem& problem, const Answer& answer) {
   Json steps = Json::array();
   for (const Hop& hop : answer.hops) {
-    for (const Collective& collective : hop.collectives) steps.push_back(step_of(hop, collective, problem.elem_bytes));
+    for (const Collective& collective : hop.collectives)
+      steps.push_back(step_of(hop, collective, problem.elem_bytes));
     if (hop.collectives.empty())
       for (Json& step : exchange_steps(hop, problem.elem_bytes)) steps.push_back(std::move(step));
   }
   // solve() replays every answer and throws where one is wrong: reaching this line is the proof.
-  Json object = {
-          {"total_bytes", answer.total_bytes},
-          {"bound_bytes", answer.bound_bytes},
-          {"bound_proved", answer.proved},
-          {"max_recv_bytes", answer.max_recv_bytes},
-          {"max_send_bytes", answer.max_send_bytes},
-          {"cross_group_bytes", answer.cross_group_bytes},
-          {"bound_cross_group_bytes", answer.bound_cross_group_bytes},
-          {"launches", answer.launches},
-          {"steps", steps},
-          {"verified", true}};
+  Json object = {{"total_bytes", answer.total_bytes},
+                 {"bound_bytes", answer.bound_bytes},
+                 {"bound_proved", answer.proved},
+                 {"max_recv_bytes", answer.max_recv_bytes},
+                 {"max_send_bytes", answer.max_send_bytes},
+                 {"cross_group_bytes", answer.cross_group_bytes},
+                 {"bound_cross_group_bytes", answer.bound_cross_group_bytes},
+                 {"launches", answer.launches},
+                 {"steps", steps},
+                 {"verified", true}};
   if (problem.links) {
     object["seconds"] = answer.seconds;
     object["least_bytes_seconds"] = answer.least_bytes_seconds;
@@ -134,8 +136,11 @@ void add_lab_reshard(CLI::App& app, Command& command) {
   app.add_option("--from", flags->from, "BOXES as they lie: device[begin:end,...]vI/K | ...")->required();
   app.add_option("--to", flags->to, "BOXES as they are wanted")->required();
   app.add_option("--groups", flags->groups, "devices that talk cheaply: \"0 1 2 3|4 5 6 7\"");
-  app.add_option("--cluster", flags->cluster, "8xA100-80GB, 4x8xH100-80GB or a file: take the fastest way on its links");
-  app.footer("Example: partita lab reshard --shape 8x4 --from \"0[0:4,0:4] | 1[4:8,0:4]\" --to \"0[0:8,0:4] | 1[0:8,0:4]\"");
+  app.add_option("--cluster", flags->cluster,
+                 "8xA100-80GB, 4x8xH100-80GB or a file: take the fastest way on its links");
+  app.footer(
+      "Example: partita lab reshard --shape 8x4 --from \"0[0:4,0:4] | 1[4:8,0:4]\" --to \"0[0:8,0:4] | "
+      "1[0:8,0:4]\"");
   app.callback([flags, &command] { run(*flags, command); });
 }
 

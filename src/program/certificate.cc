@@ -8,6 +8,7 @@
 #include "program/check.h"
 #include "program/coverage.h"
 #include "program/ledger.h"
+#include "program/outcome.h"
 #include "program/span.h"
 #include "program/words.h"
 
@@ -29,7 +30,6 @@ class Certifier {
   Certifier(const Model& model, const Atoms& atoms, const Program& program)
       : model_(model), program_(program), rules_(model, atoms), verified_(program.bodies.size()) {
     for (const auto& [parameter, gradient] : model.gradients) gradient_of_[parameter] = gradient;
-    for (const auto& [buffer, value] : model.buffers) new_value_of_[buffer] = value;
     for (const RankProgram& rank : program.ranks) ranks_.emplace_back(rank, program.microbatches);
     for (size_t b = 0; b < program.bodies.size(); ++b) verified_[b].resize(program.bodies[b].instrs.size());
   }
@@ -43,8 +43,7 @@ class Certifier {
     }
     std::string story = walker.story();
     if (!story.empty()) wrong_.push_back("deadlock: " + story);
-    if (wrong_.empty()) finish();
-    return std::move(wrong_);
+    return wrong_.empty() ? check_outcome(rules_, program_, ranks_) : std::move(wrong_);
   }
 
  private:
@@ -386,114 +385,14 @@ class Certifier {
       refuse("updates {} with {}, needs its optimizer state {}", show(parameter), show(state), number);
   }
 
-  // --- After the step ---
-
-  void finish() {
-    std::map<std::pair<int, TensorId>, std::vector<Box>> reported;
-    for (size_t r = 0; r < ranks_.size(); ++r) {
-      At at{static_cast<int32_t>(r), -1, -1};
-      for (const Result& result : program_.ranks[r].results)
-        allowed(at, [&] {
-          check_result(ranks_[r], result);
-          reported[{result.kind, result.tensor}].push_back(result.box);
-        });
-      for (const Load& load : program_.ranks[r].loads)
-        allowed(at, [&] {
-          if (check_updated(static_cast<int32_t>(r), load)) updated_[load.tensor].push_back(load.box);
-        });
-      check_leaks(static_cast<int32_t>(r));
-    }
-    if (reported[{Result::kLoss, model_.loss}].empty()) wrong_.push_back("no rank reports the loss");
-    for (const auto& [parameter, gradient] : model_.gradients) {
-      check_covered("the gradient", gradient, reported[{Result::kGradient, gradient}]);
-      if (program_.optimizer.name != "none")
-        check_covered("the updated parameter", parameter, updated_[parameter]);
-    }
-    for (const auto& [buffer, value] : model_.buffers)
-      check_covered("the new value of buffer", buffer, reported[{Result::kBuffer, buffer}]);
-  }
-
-  void check_result(const Ledger& ledger, const Result& result) const {
-    TensorId needed = result.tensor;
-    if (result.kind == Result::kLoss && needed != model_.loss)
-      refuse("reports {} as the loss", model_[needed].name);
-    if (result.kind == Result::kBuffer) {
-      auto found = new_value_of_.find(needed);
-      if (found == new_value_of_.end())
-        refuse("reports buffer {}, which does not change", model_[needed].name);
-      needed = found->second;
-    }
-    const Holding& value = ledger.read(result.slot, 0);
-    const Meaning& meaning = *value.meaning;
-    int32_t version = result.kind == Result::kParameter && program_.optimizer.name != "none" ? 1 : 0;
-    Box met;
-    bool right = !meaning.addend.zero && meaning.tensor == needed && meaning.version == version &&
-                 meaning.state < 0 && meet(meaning.box, result.box, met) &&
-                 inside(result.box, whole_box(rules_.atoms, needed));
-    if (!right)
-      refuse("reports {} {}{} from {}, which holds {}", name_of(result.kind), model_[result.tensor].name,
-             to_text(result.box), to_text(result.slot), show(meaning));
-    if (!meaning.addend.complete())
-      refuse("reports {} {} from {}, which holds {}", name_of(result.kind), model_[result.tensor].name,
-             to_text(result.slot), show(meaning));
-  }
-
-  /// The next step reads parameters and optimizer states where this one loaded them, or where it reports
-  /// them.
-  bool check_updated(int32_t rank, const Load& load) const {
-    if (program_.optimizer.name == "none" || !gradient_of_.contains(load.tensor)) return false;
-    auto holds = [&](Slot slot) {
-      try {
-        const Meaning& meaning = *ranks_[rank].read(slot, load.microbatch).meaning;
-        return meaning.tensor == load.tensor && meaning.state == load.state && meaning.version == 1 &&
-               meaning.box == load.box;
-      } catch (const Refused&) {
-        return false;
-      }
-    };
-    bool found = holds(load.slot);
-    for (const Result& result : program_.ranks[rank].results)
-      if (result.kind == Result::kParameter && result.tensor == load.tensor) found |= holds(result.slot);
-    if (!found)
-      refuse("{}{}{} is never updated",
-             load.state < 0 ? "" : fmt::format("optimizer state {} of ", load.state),
-             model_[load.tensor].name, to_text(load.box));
-    return load.state < 0;
-  }
-
-  void check_leaks(int32_t rank) {
-    const RankProgram& program = program_.ranks[rank];
-    for (const Ledger::Alive& left : ranks_[rank].alive()) {
-      auto loaded = [&](const Load& load) {
-        return load.slot == left.slot &&
-               (left.slot.space == Space::kRank || load.microbatch == left.microbatch);
-      };
-      auto reported = [&](const Result& result) { return result.slot == left.slot; };
-      if (left.value->sends > 0 || left.value->receiving)
-        say({rank, -1, -1}, fmt::format("never waits for the transfer of {}", to_text(left.slot)));
-      else if (std::none_of(program.loads.begin(), program.loads.end(), loaded) &&
-               std::none_of(program.results.begin(), program.results.end(), reported))
-        say({rank, -1, -1}, fmt::format("never frees {} (micro-batch {}), which holds {}", to_text(left.slot),
-                                        left.microbatch, show(*left.value->meaning)));
-    }
-  }
-
-  void check_covered(const char* what, TensorId tensor, const std::vector<Box>& boxes) {
-    std::vector<Box> missing = uncovered(whole_box(rules_.atoms, tensor), boxes);
-    if (!missing.empty())
-      wrong_.push_back(fmt::format("{} {}{} is on no rank after the step", what, model_[tensor].name,
-                                   to_text(missing[0])));
-  }
-
   const Model& model_;
   const Program& program_;
   Rules rules_;
   std::vector<std::vector<std::vector<TypeId>>>
       verified_;  // body, instruction -> operand types last found right
-  std::map<TensorId, TensorId> gradient_of_, new_value_of_;
+  std::map<TensorId, TensorId> gradient_of_;
   std::vector<Ledger> ranks_;
   std::map<int32_t, Parcel> parcels_;
-  std::map<TensorId, std::vector<Box>> updated_;
   std::vector<std::string> wrong_;
 };
 

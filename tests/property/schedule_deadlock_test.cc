@@ -1,5 +1,6 @@
-// The deadlock verdict of `evaluate` against threads that really block. A thread a device runs its list, another one its
-// transfer queue; stuck means that every thread is blocked or done, which is counted, not timed.
+// The deadlock verdict of `evaluate` against threads that really block. A thread a device runs its list,
+// another one its transfer queue; stuck means that every thread is blocked or done, which is counted, not
+// timed.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -148,8 +149,8 @@ class Machine {
       monitor_.signal({kArrival, device * schedule_.devices + (sends ? t.to : t.from), t.producer.stage,
                        t.producer.microbatch, int(t.producer.kind)});
       int peer = sends ? t.to : t.from;
-      if (!monitor_.wait({kArrival, peer * schedule_.devices + device, t.producer.stage, t.producer.microbatch,
-                          int(t.producer.kind)}))
+      if (!monitor_.wait({kArrival, peer * schedule_.devices + device, t.producer.stage,
+                          t.producer.microbatch, int(t.producer.kind)}))
         break;
       if (!sends) monitor_.signal(output(device, t.producer));
     }
@@ -174,7 +175,8 @@ Schedule random_schedule(std::mt19937& random) {
   std::vector<std::string> names = schedule_names();
   for (;;) {
     int devices = 2 + int(random() % 3);
-    ScheduleParams params{.devices = devices, .microbatches = 1 + int(random() % (2 * devices + 1)),
+    ScheduleParams params{.devices = devices,
+                          .microbatches = 1 + int(random() % (2 * devices + 1)),
                           .chunks = 2 * (1 + int(random() % 2))};
     try {
       return make_schedule(names[random() % names.size()], params);
@@ -218,7 +220,8 @@ TEST(ScheduleDeadlock, VerdictEqualsThreads) {
       run = evaluate(schedule, costs);
       blocked = Machine(schedule, nullptr).stuck();
     }
-    ASSERT_EQ(run.deadlock, blocked) << "case " << i << ": " << schedule.name << (queue ? ", single queue" : "");
+    ASSERT_EQ(run.deadlock, blocked) << "case " << i << ": " << schedule.name
+                                     << (queue ? ", single queue" : "");
     ASSERT_EQ(run.deadlock, !run.cycle.empty());
     stuck += blocked;
     queued += queue;

@@ -33,21 +33,28 @@ TEST(ReshardBoxes, SaysWhereWhatAndWhatToTry) {
   EXPECT_EQ(message("0[0:512]"),
             "--from: box 0: '0[0:512]' has 1 of the 2 dimensions of --shape; write one begin:end for each");
   EXPECT_EQ(message("0[0:512,0:1,0:1]"),
-            "--from: box 0: '0[0:512,0:1,0:1]' has more than the 2 dimensions of --shape; write one begin:end for each");
-  EXPECT_EQ(message("0[512:0,0:1024]"), "--from: box 0: '0[512:0,0:1024]' is empty in dimension 0 (512:0); the end is "
-                                        "exclusive and must be larger than the begin");
-  EXPECT_EQ(message("0[0:2048,0:1024]"), "--from: box 0: '0[0:2048,0:1024]' ends at 2048 in dimension 0, which has only "
-                                         "1024 elements; end it at 1024 or change --shape");
-  EXPECT_EQ(message("0[0:1024,0:1024]v2/2"), "--from: box 0: '0[0:1024,0:1024]v2/2' is addend 2 of 2; addends count from "
-                                             "0, so the last one is v1/2");
+            "--from: box 0: '0[0:512,0:1,0:1]' has more than the 2 dimensions of --shape; write one "
+            "begin:end for each");
+  EXPECT_EQ(message("0[512:0,0:1024]"),
+            "--from: box 0: '0[512:0,0:1024]' is empty in dimension 0 (512:0); the end is "
+            "exclusive and must be larger than the begin");
+  EXPECT_EQ(message("0[0:2048,0:1024]"),
+            "--from: box 0: '0[0:2048,0:1024]' ends at 2048 in dimension 0, which has only "
+            "1024 elements; end it at 1024 or change --shape");
+  EXPECT_EQ(message("0[0:1024,0:1024]v2/2"),
+            "--from: box 0: '0[0:1024,0:1024]v2/2' is addend 2 of 2; addends count from "
+            "0, so the last one is v1/2");
   EXPECT_EQ(message("0[0:1024,0:1024] | 0[0:1024,0:1024]"),
             "--from: box 1: '0[0:1024,0:1024]' stands twice on device 0; list it once");
-  EXPECT_EQ(message("0(0:1024,0:1024)"), "--from: box 0: '0(0:1024,0:1024)' needs '[' after the device number, not "
-                                         "'(0:1024,0:1024)'; a box looks like 0[0:512,0:1024]");
-  EXPECT_EQ(message("x[0:1024,0:1024]"), "--from: box 0: 'x[0:1024,0:1024]' needs a device number where "
-                                         "'x[0:1024,0:1024]' stands; a box looks like 0[0:512,0:1024]");
+  EXPECT_EQ(message("0(0:1024,0:1024)"),
+            "--from: box 0: '0(0:1024,0:1024)' needs '[' after the device number, not "
+            "'(0:1024,0:1024)'; a box looks like 0[0:512,0:1024]");
+  EXPECT_EQ(message("x[0:1024,0:1024]"),
+            "--from: box 0: 'x[0:1024,0:1024]' needs a device number where "
+            "'x[0:1024,0:1024]' stands; a box looks like 0[0:512,0:1024]");
   EXPECT_EQ(message("0[0:1024,0:1024]v1/2 1[0:1,0:1]"),
-            "--from: box 0: '0[0:1024,0:1024]v1/2 1[0:1,0:1]' has '1[0:1,0:1]' after its end; separate boxes with | and "
+            "--from: box 0: '0[0:1024,0:1024]v1/2 1[0:1,0:1]' has '1[0:1,0:1]' after its end; separate boxes "
+            "with | and "
             "write an addend as v0/2");
 }
 

@@ -1,5 +1,5 @@
-// Every row of tests/data/reshard_cases.csv that has boxes: bytes at the row's minimum, no device busier than in the
-// row, bytes across groups at their minimum where the row gives one.
+// Every row of tests/data/reshard_cases.csv that has boxes: bytes at the row's minimum, no device busier than
+// in the row, bytes across groups at their minimum where the row gives one.
 #include <gtest/gtest.h>
 
 #include "base/json.h"
@@ -15,9 +15,12 @@ std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells = {""};
   bool quoted = false;
   for (char c : line) {
-    if (c == '"') quoted = !quoted;
-    else if (c == ',' && !quoted) cells.emplace_back();
-    else cells.back() += c;
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      cells.emplace_back();
+    else
+      cells.back() += c;
   }
   return cells;
 }

@@ -9,7 +9,8 @@
 namespace partita::reshard {
 namespace {
 
-Problem make(std::vector<int64_t> shape, std::string_view from, std::string_view to, std::string_view groups = "") {
+Problem make(std::vector<int64_t> shape, std::string_view from, std::string_view to,
+             std::string_view groups = "") {
   Problem problem{shape, 1, parse_boxes(from, shape, "from"), parse_boxes(to, shape, "to"), {}, {}};
   if (!groups.empty()) problem.groups = parse_groups(groups, "groups");
   return problem;
@@ -33,7 +34,8 @@ TEST(ReshardSolve, AllGatherKeepsChunkOrder) {
 TEST(ReshardSolve, RecognisesCollectives) {
   auto op = [](const Problem& problem) {
     Answer answer = solve(problem);
-    return answer.hops[0].collectives.empty() ? "exchange" : std::string(to_text(answer.hops[0].collectives[0].op));
+    return answer.hops[0].collectives.empty() ? "exchange"
+                                              : std::string(to_text(answer.hops[0].collectives[0].op));
   };
   EXPECT_EQ(op(make({8, 8}, "0[0:8,0:8]v0/2 | 1[0:8,0:8]v1/2", "0[0:8,0:8] | 1[0:8,0:8]")), "all-reduce");
   EXPECT_EQ(op(make({8, 8}, "0[0:8,0:8]v0/2 | 1[0:8,0:8]v1/2", "1[0:8,0:4] | 0[0:8,4:8]")), "reduce-scatter");
@@ -42,7 +44,8 @@ TEST(ReshardSolve, RecognisesCollectives) {
   EXPECT_EQ(op(make({8, 8}, "0[0:8,0:8]", "1[0:8,0:8]")), "exchange");
 }
 
-// Two replicas of four addends to eight copies: a sum in each team moves 12, slice + reduce-scatter + all-gather 10.
+// Two replicas of four addends to eight copies: a sum in each team moves 12, slice + reduce-scatter +
+// all-gather 10.
 TEST(ReshardSolve, ComposesThroughAMesh) {
   std::string from, to;
   for (int d = 0; d < 8; ++d) {
@@ -68,9 +71,11 @@ TEST(ReshardSolve, SendsOneCopyAcross) {
   EXPECT_EQ(answer.cross_group_bytes, 12);
 }
 
-// P09: four addends to copies on two of the devices; two chains and an exchange give every device the same load.
+// P09: four addends to copies on two of the devices; two chains and an exchange give every device the same
+// load.
 TEST(ReshardSolve, BalancesSums) {
-  Answer answer = solve(make({64}, "0[0:64]v0/4 | 1[0:64]v1/4 | 2[0:64]v2/4 | 3[0:64]v3/4", "0[0:64] | 1[0:64]"));
+  Answer answer =
+      solve(make({64}, "0[0:64]v0/4 | 1[0:64]v1/4 | 2[0:64]v2/4 | 3[0:64]v3/4", "0[0:64] | 1[0:64]"));
   EXPECT_EQ(answer.total_bytes, 256);
   EXPECT_EQ(answer.max_recv_bytes, 64);
   EXPECT_EQ(answer.max_send_bytes, 64);
@@ -91,7 +96,8 @@ TEST(ReshardSolve, AddendsOfAddends) {
 
 TEST(ReshardSolve, TheCacheKnowsTheWholeProblem) {
   Cache cache;
-  Problem small = make({8}, "0[0:4] | 1[4:8]", "0[0:8] | 1[0:8]"), large = make({16}, "0[0:8] | 1[8:16]", "0[0:16] | 1[0:16]");
+  Problem small = make({8}, "0[0:4] | 1[4:8]", "0[0:8] | 1[0:8]"),
+          large = make({16}, "0[0:8] | 1[8:16]", "0[0:16] | 1[0:16]");
   auto first = cache.solve(small);
   EXPECT_EQ(cache.solve(small), first);
   EXPECT_EQ(cache.solve(large)->total_bytes, 2 * first->total_bytes);
@@ -104,7 +110,8 @@ TEST(ReshardSolve, TheCacheKnowsTheWholeProblem) {
 TEST(ReshardPlacement, KeepsWhatIsAtHome) {
   OpenPlacement open{make({4, 4}, "0[0:2,0:2] | 1[0:2,2:4] | 2[2:4,0:2] | 3[2:4,2:4]",
                           "0[0:4,0:1] | 1[0:4,1:2] | 2[0:4,2:3] | 3[0:4,3:4]"),
-                     {}, {0, 1, 2, 3}};
+                     {},
+                     {0, 1, 2, 3}};
   std::vector<int32_t> placed = place(open);
   EXPECT_EQ(placed_bytes(open, placed), 8);
   EXPECT_EQ(placed_bytes(open, open.devices), 12);

@@ -42,7 +42,8 @@ class BoxReader {
       if (d) expect_next_dimension(d, shape.size());
       piece.region.push_back(interval(d, shape[d]));
     }
-    if (peek() == ',') fail("has more than the {} dimensions of --shape; write one begin:end for each", shape.size());
+    if (peek() == ',')
+      fail("has more than the {} dimensions of --shape; write one begin:end for each", shape.size());
     expect(']', "the last interval");
     if (peek() == 'v') piece.addend = addend();
     if (peek() != '\0')
@@ -75,7 +76,8 @@ class BoxReader {
   }
 
   void expect_next_dimension(size_t read, size_t needed) {
-    if (peek() == ']') fail("has {} of the {} dimensions of --shape; write one begin:end for each", read, needed);
+    if (peek() == ']')
+      fail("has {} of the {} dimensions of --shape; write one begin:end for each", read, needed);
     expect(',', "an interval");
   }
 
@@ -98,11 +100,11 @@ class BoxReader {
     expect(':', "the begin of an interval");
     side.end = number("the end of an interval", 0, kMaxElements);
     if (side.begin >= side.end)
-      fail("is empty in dimension {} ({}:{}); the end is exclusive and must be larger than the begin", dim, side.begin,
-           side.end);
+      fail("is empty in dimension {} ({}:{}); the end is exclusive and must be larger than the begin", dim,
+           side.begin, side.end);
     if (side.end > length)
-      fail("ends at {} in dimension {}, which has only {} elements; end it at {} or change --shape", side.end, dim,
-           length, length);
+      fail("ends at {} in dimension {}, which has only {} elements; end it at {} or change --shape", side.end,
+           dim, length, length);
     return side;
   }
 
@@ -132,16 +134,18 @@ std::vector<int64_t> parse_shape(std::string_view text, std::string_view where) 
     int64_t size = 0;
     auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
     if (part.empty() || error != std::errc() || end != part.data() + part.size() || size < 1)
-      input_error("{}: '{}' in '{}' is not a size of 1 or more; write sizes with x between, as 1024x1024", where, part,
-                  text);
-    if (size > kMaxElements / elements) input_error("{}: '{}' has more than 2^50 elements; use less", where, text);
+      input_error("{}: '{}' in '{}' is not a size of 1 or more; write sizes with x between, as 1024x1024",
+                  where, part, text);
+    if (size > kMaxElements / elements)
+      input_error("{}: '{}' has more than 2^50 elements; use less", where, text);
     elements *= size;
     shape.push_back(size);
   }
   return shape;
 }
 
-std::vector<Piece> parse_boxes(std::string_view text, const std::vector<int64_t>& shape, std::string_view where) {
+std::vector<Piece> parse_boxes(std::string_view text, const std::vector<int64_t>& shape,
+                               std::string_view where) {
   if (trim(text).empty()) input_error("{}: no boxes; write for example {}", where, kExample);
   std::vector<Piece> pieces;
   std::set<Piece> seen;
@@ -177,7 +181,8 @@ std::vector<std::vector<int32_t>> parse_groups(std::string_view text, std::strin
         input_error("{}: device {} stands twice; every device belongs to one group", where, device);
       group.push_back(device);
     }
-    if (group.empty()) input_error("{}: group {} is empty; write groups as \"0 1 2 3|4 5 6 7\"", where, groups.size());
+    if (group.empty())
+      input_error("{}: group {} is empty; write groups as \"0 1 2 3|4 5 6 7\"", where, groups.size());
     groups.push_back(group);
   }
   return groups;

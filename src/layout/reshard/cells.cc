@@ -75,8 +75,9 @@ class Cutter {
       cells *= double(cuts.size() - 1);
     }
     if (cells > double(kMaxCells))
-      input_error("reshard: the edges of the boxes cut the tensor into {:.0f} cells, more than {}; align the boxes", cells,
-                  kMaxCells);
+      input_error(
+          "reshard: the edges of the boxes cut the tensor into {:.0f} cells, more than {}; align the boxes",
+          cells, kMaxCells);
     num_cells_ = static_cast<int32_t>(cells);
   }
 
@@ -105,12 +106,13 @@ class Cutter {
     }
   }
 
-  /// Which tokens every cell has, ascending. Pieces are visited by token, so that a device whose pieces overlap is
-  /// seen twice in a row and counted once.
+  /// Which tokens every cell has, ascending. Pieces are visited by token, so that a device whose pieces
+  /// overlap is seen twice in a row and counted once.
   Lists mark(const std::vector<Piece>& pieces, std::vector<Token>& tokens) {
     std::vector<std::pair<Token, Span>> marks;
     for (const Piece& piece : pieces) marks.push_back({{number(piece.device), piece.addend}, span_of(piece)});
-    std::stable_sort(marks.begin(), marks.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(marks.begin(), marks.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     Lists lists;
     lists.begin.assign(num_cells_ + 1, 0);
     for (const auto& [token, span] : marks)
@@ -153,10 +155,12 @@ class Cutter {
       uint64_t hash = 0;
       for (const Lists* lists : {&holders, &needers}) {
         hash = mix(hash, ~0ull);
-        for (int32_t i = 0; i < lists->length[cell]; ++i) hash = mix(hash, lists->items[lists->begin[cell] + i]);
+        for (int32_t i = 0; i < lists->length[cell]; ++i)
+          hash = mix(hash, lists->items[lists->begin[cell] + i]);
       }
       size_t slot = hash & (slots - 1);
-      while (table[slot] >= 0 && !(same(holders, first_[table[slot]], cell) && same(needers, first_[table[slot]], cell)))
+      while (table[slot] >= 0 &&
+             !(same(holders, first_[table[slot]], cell) && same(needers, first_[table[slot]], cell)))
         slot = (slot + 1) & (slots - 1);
       if (table[slot] < 0) {
         table[slot] = static_cast<int32_t>(first_.size());
@@ -181,7 +185,8 @@ class Cutter {
     for (int32_t cell : first_) total += lists.length[cell];
     flat.reserve(total);
     for (int32_t cell : first_) {
-      for (int32_t i = 0; i < lists.length[cell]; ++i) flat.push_back(tokens[lists.items[lists.begin[cell] + i]]);
+      for (int32_t i = 0; i < lists.length[cell]; ++i)
+        flat.push_back(tokens[lists.items[lists.begin[cell] + i]]);
       begin.push_back(static_cast<int32_t>(flat.size()));
     }
   }
@@ -194,7 +199,8 @@ class Cutter {
     for (int32_t cell = 0; cell < num_cells_;) {
       int64_t row = 1;
       for (size_t d = 0; d + 1 < dims; ++d) row *= out_.cuts[d][at[d] + 1] - out_.cuts[d][at[d]];
-      for (size_t i = 0; i + 1 < last.size(); ++i) out_.elements[out_.class_of[cell++]] += row * (last[i + 1] - last[i]);
+      for (size_t i = 0; i + 1 < last.size(); ++i)
+        out_.elements[out_.class_of[cell++]] += row * (last[i + 1] - last[i]);
       for (size_t d = dims - 1; d > 0 && ++at[d - 1] + 1 == out_.cuts[d - 1].size(); --d) at[d - 1] = 0;
     }
   }
@@ -206,16 +212,6 @@ class Cutter {
 };
 
 }  // namespace
-
-std::span<const Token> Cells::holders(int cls) const {
-  return {holder_tokens.data() + holder_begin[cls], size_t(holder_begin[cls + 1] - holder_begin[cls])};
-}
-std::span<const Token> Cells::needers(int cls) const {
-  return {needer_tokens.data() + needer_begin[cls], size_t(needer_begin[cls + 1] - needer_begin[cls])};
-}
-std::span<const int32_t> Cells::cells_of(int cls) const {
-  return {cells.data() + cell_begin[cls], size_t(cell_begin[cls + 1] - cell_begin[cls])};
-}
 
 Cells cut(const Problem& problem) {
   Cells cells;
@@ -237,8 +233,9 @@ Region region_of(const Cells& cells, int32_t cell) {
 Region region_of(const Cells& cells, int32_t cell, int chunk, int chunks) {
   Region region = region_of(cells, cell);
   if (chunks == 1) return region;
-  auto longest = std::max_element(region.begin(), region.end(),
-                                  [](const Interval& a, const Interval& b) { return a.length() < b.length(); });
+  auto longest = std::max_element(region.begin(), region.end(), [](const Interval& a, const Interval& b) {
+    return a.length() < b.length();
+  });
   // A side that the chunks divide is better than a longer one that they do not: then all parts are equal.
   for (auto side = region.begin(); side != region.end(); ++side)
     if (longest->length() % chunks && side->length() % chunks == 0) longest = side;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 
 namespace partita::reshard {
 namespace {
@@ -41,7 +40,8 @@ struct Filled {
   bool is_box() const { return !hull.empty() && volume(hull) == elements; }
 };
 
-/// The dimension along which the blocks follow each other without gaps, equal in all others; -1 if there is none.
+/// The dimension along which the blocks follow each other without gaps, equal in all others; -1 if there is
+/// none.
 int row_dimension(const std::vector<Region>& blocks) {
   for (size_t d = 0; d < blocks[0].size(); ++d) {
     bool row = true;
@@ -57,7 +57,8 @@ int row_dimension(const std::vector<Region>& blocks) {
 void order_by_block(Collective& collective) {
   std::vector<size_t> order(collective.ranks.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return collective.blocks[a] < collective.blocks[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return collective.blocks[a] < collective.blocks[b]; });
   Collective sorted{collective.op};
   for (size_t at : order) {
     sorted.ranks.push_back(collective.ranks[at]);
@@ -69,7 +70,8 @@ void order_by_block(Collective& collective) {
 
 class Finder {
  public:
-  Finder(const Problem& problem, const Cells& cells) : problem_(problem), cells_(cells), sets_(cells.num_devices()) {}
+  Finder(const Problem& problem, const Cells& cells)
+      : problem_(problem), cells_(cells), sets_(cells.num_devices()) {}
 
   std::vector<Collective> run() {
     if (!list_supplies()) return {};
@@ -77,7 +79,8 @@ class Finder {
     for (const Supply& supply : supplies_) sets_.join(supply.from, supply.to);
     for (const auto& [cls, team] : teams_)
       for (int32_t device : team) sets_.join(team[0], device);
-    std::vector<std::vector<Supply>> supplies(cells_.num_devices());  // by the root of their set, classes ascending
+    std::vector<std::vector<Supply>> supplies(
+        cells_.num_devices());  // by the root of their set, classes ascending
     for (const Supply& supply : supplies_) supplies[sets_.find(supply.from)].push_back(supply);
     for (const std::vector<Supply>& list : supplies)
       if (!list.empty() && !copy(list)) return {};
@@ -104,8 +107,8 @@ class Finder {
     return true;
   }
 
-  /// The r-th lacking device takes from the holder at the same place among the holders of its group, or of all: the
-  /// pairs of a row-major grid find each other.
+  /// The r-th lacking device takes from the holder at the same place among the holders of its group, or of
+  /// all: the pairs of a row-major grid find each other.
   bool add_copies(int32_t cls) {
     if (cells_.holders(cls).size() == 1) {
       int32_t from = cells_.holders(cls)[0].device;
@@ -132,7 +135,8 @@ class Finder {
   bool add_teams(int32_t cls) {
     std::span<const Token> holders = cells_.holders(cls), needers = cells_.needers(cls);
     // Neighbouring classes often have the same holders, and then the same teams.
-    if (team_holders_.empty() || !std::equal(holders.begin(), holders.end(), team_holders_.begin(), team_holders_.end()))
+    if (team_holders_.empty() ||
+        !std::equal(holders.begin(), holders.end(), team_holders_.begin(), team_holders_.end()))
       if (!find_teams(holders)) return false;
     size_t served = 0;
     for (const std::vector<int32_t>& team : last_teams_) {
@@ -193,7 +197,8 @@ class Finder {
       collective.ranks.push_back(source);
       collective.blocks.push_back(filled.hull);
     }
-    if (sources.size() > 1) order_by_block(collective);
+    if (sources.size() > 1)
+      order_by_block(collective);
     else
       for (int32_t device : devices)
         if (device != sources[0]) collective.ranks.push_back(device);
@@ -240,15 +245,18 @@ class Finder {
   }
 
   bool sum(const std::vector<Team>& list) {
-    std::set<int32_t> devices;
-    for (const Team& team : list) devices.insert(team.second.begin(), team.second.end());
+    std::vector<int32_t> devices = list[0].second;
+    std::sort(devices.begin(), devices.end());
     std::map<int32_t, Filled> ends;
     bool everywhere = true, once = true;
     for (const auto& [cls, team] : list) {
-      if (team.size() != devices.size()) return false;
+      if (team != list[0].second &&
+          !std::is_permutation(team.begin(), team.end(), devices.begin(), devices.end()))
+        return false;
       size_t needing = 0;
       for (const Token& token : cells_.needers(cls))
-        if (devices.count(token.device)) ends[token.device].add(cells_, cls), ++needing;
+        if (std::binary_search(devices.begin(), devices.end(), token.device))
+          ends[token.device].add(cells_, cls), ++needing;
       everywhere = everywhere && needing == devices.size();
       once = once && needing == 1;
     }
@@ -259,8 +267,10 @@ class Finder {
       collective.ranks.push_back(device);
       collective.blocks.push_back(filled.hull);
     }
-    if (once) order_by_block(collective);
-    else collective.blocks.resize(1);
+    if (once)
+      order_by_block(collective);
+    else
+      collective.blocks.resize(1);
     found_.push_back(std::move(collective));
     return true;
   }
@@ -270,7 +280,7 @@ class Finder {
   Sets sets_;
   std::vector<Supply> supplies_;
   std::vector<Team> teams_;
-  std::span<const Token> team_holders_;           // whose teams are the last ones
+  std::span<const Token> team_holders_;  // whose teams are the last ones
   std::vector<std::vector<int32_t>> last_teams_;
   std::vector<Collective> found_;
 };
@@ -286,11 +296,13 @@ void around(const Cells& cells, const Collective& collective, const Hop& hop) {
   for (size_t i = 0; i < order.size(); ++i) hop(order[i], order[(i + 1) % order.size()]);
 }
 
-void add_ring(const Cells& cells, const Collective& collective, const std::vector<int64_t>& sizes, Load& load) {
+void add_ring(const Cells& cells, const Collective& collective, const std::vector<int64_t>& sizes,
+              Load& load) {
   int64_t all = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   const std::vector<int32_t>& ranks = collective.ranks;
   around(cells, collective, [&](size_t from, size_t to) {
-    // Gathering, everything passes a hop but the block of its end; reducing, everything but that of its begin.
+    // Gathering, everything passes a hop but the block of its end; reducing, everything but that of its
+    // begin.
     if (collective.op != Op::kReduceScatter) load.add(cells, ranks[from], ranks[to], all - sizes[to]);
     if (collective.op != Op::kAllGather) load.add(cells, ranks[from], ranks[to], all - sizes[from]);
   });
@@ -300,16 +312,18 @@ std::vector<int64_t> sizes_of(const Collective& collective) {
   std::vector<int64_t> sizes;
   int64_t ranks = static_cast<int64_t>(collective.ranks.size());
   for (int64_t i = 0; i < ranks; ++i)
-    sizes.push_back(collective.op == Op::kAllReduce ? piece({0, volume(collective.blocks[0])}, ranks, i).length()
-                                                    : volume(collective.blocks[i]));
+    sizes.push_back(collective.op == Op::kAllReduce
+                        ? piece({0, volume(collective.blocks[0])}, ranks, i).length()
+                        : volume(collective.blocks[i]));
   return sizes;
 }
 
 void add_all_to_all(const Cells& cells, const Collective& collective, Load& load) {
   for (size_t i = 0; i < collective.ranks.size(); ++i)
     for (size_t j = 0; j < collective.ranks.size(); ++j)
-      if (i != j) load.add(cells, collective.ranks[i], collective.ranks[j],
-                           common_volume(collective.blocks[i], collective.targets[j]));
+      if (i != j)
+        load.add(cells, collective.ranks[i], collective.ranks[j],
+                 common_volume(collective.blocks[i], collective.targets[j]));
 }
 
 void add_chain(const Cells& cells, const Collective& collective, Load& load) {
@@ -318,13 +332,15 @@ void add_chain(const Cells& cells, const Collective& collective, Load& load) {
   int32_t home = cells.group[ranks[0]];
   auto far = [&](int32_t device) { return std::pair(cells.group[device] != home, cells.group[device]); };
   std::stable_sort(ranks.begin() + 1, ranks.end(), [&](int32_t a, int32_t b) { return far(a) < far(b); });
-  for (size_t i = 0; i + 1 < ranks.size(); ++i) load.add(cells, ranks[i], ranks[i + 1], volume(collective.blocks[0]));
+  for (size_t i = 0; i + 1 < ranks.size(); ++i)
+    load.add(cells, ranks[i], ranks[i + 1], volume(collective.blocks[0]));
 }
 
 }  // namespace
 
 std::string_view to_text(Op op) {
-  constexpr std::string_view kNames[] = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast"};
+  constexpr std::string_view kNames[] = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all",
+                                         "broadcast"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -335,9 +351,12 @@ std::vector<Collective> find_collectives(const Problem& problem, const Cells& ce
 Load load_of(const Cells& cells, const std::vector<Collective>& collectives) {
   Load load(cells.num_devices());
   for (const Collective& collective : collectives) {
-    if (collective.op == Op::kAllToAll) add_all_to_all(cells, collective, load);
-    else if (collective.op == Op::kBroadcast) add_chain(cells, collective, load);
-    else add_ring(cells, collective, sizes_of(collective), load);
+    if (collective.op == Op::kAllToAll)
+      add_all_to_all(cells, collective, load);
+    else if (collective.op == Op::kBroadcast)
+      add_chain(cells, collective, load);
+    else
+      add_ring(cells, collective, sizes_of(collective), load);
   }
   return load;
 }

@@ -15,7 +15,8 @@ class Replayer {
   std::string run(const std::vector<Collective>& collectives) {
     serve_at_home();
     for (const Collective& collective : collectives) {
-      for (size_t i = 0; i < collective.ranks.size(); ++i) position_[collective.ranks[i]] = static_cast<int32_t>(i);
+      for (size_t i = 0; i < collective.ranks.size(); ++i)
+        position_[collective.ranks[i]] = static_cast<int32_t>(i);
       std::string wrong = check_order(collective);
       good_ = {};
       targets_.assign(collective.targets.size(), {});
@@ -28,7 +29,8 @@ class Replayer {
     for (int cls = 0; cls < cells_.size(); ++cls)
       for (int32_t n = cells_.needer_begin[cls]; n < cells_.needer_begin[cls + 1]; ++n)
         if (!served_[n])
-          return fmt::format("cells {} never reach device {}", to_text(region_of(cells_, cells_.cells_of(cls)[0])),
+          return fmt::format("cells {} never reach device {}",
+                             to_text(region_of(cells_, cells_.cells_of(cls)[0])),
                              cells_.devices[cells_.needer_tokens[n].device]);
     return {};
   }
@@ -58,16 +60,17 @@ class Replayer {
   std::string run_block(const Collective& collective, size_t i) {
     Span span;
     std::string wrong = find_span(collective.blocks[i], span);
-    if (wrong.empty()) each_cell(span, wrong, [&](int32_t cell, const std::vector<int32_t>& at) {
-      int32_t cls = cells_.class_of[cell];
-      bool sums = collective.op == Op::kReduceScatter || collective.op == Op::kAllReduce;
-      if (sums ? !adds_up(collective, cls) : !holds(cls, {collective.ranks[i], Addend{}})) {
-        wrong = fmt::format("{}: rank {} does not have what it gives of {}", to_text(collective.op),
-                            cells_.devices[collective.ranks[i]], to_text(region_of(cells_, cell)));
-        return;
-      }
-      serve(collective, i, cls, at);
-    });
+    if (wrong.empty())
+      each_cell(span, wrong, [&](int32_t cell, const std::vector<int32_t>& at) {
+        int32_t cls = cells_.class_of[cell];
+        bool sums = collective.op == Op::kReduceScatter || collective.op == Op::kAllReduce;
+        if (sums ? !adds_up(collective, cls) : !holds(cls, {collective.ranks[i], Addend{}})) {
+          wrong = fmt::format("{}: rank {} does not have what it gives of {}", to_text(collective.op),
+                              cells_.devices[collective.ranks[i]], to_text(region_of(cells_, cell)));
+          return;
+        }
+        serve(collective, i, cls, at);
+      });
     return wrong;
   }
 
@@ -83,8 +86,8 @@ class Replayer {
     }
   }
 
-  /// Is every addend of the class given exactly once by the ranks? Classes of one collective mostly have the same
-  /// holders, so the last ones found good are remembered.
+  /// Is every addend of the class given exactly once by the ranks? Classes of one collective mostly have the
+  /// same holders, so the last ones found good are remembered.
   bool adds_up(const Collective& collective, int32_t cls) {
     std::span<const Token> holders = cells_.holders(cls);
     if (!good_.empty() && std::equal(holders.begin(), holders.end(), good_.begin(), good_.end())) return true;

@@ -5,7 +5,9 @@
 namespace partita::reshard {
 namespace {
 
-bool has(const std::vector<int32_t>& axes, int32_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+bool has(const std::vector<int32_t>& axes, int32_t axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
 
 class Composer {
  public:
@@ -100,7 +102,8 @@ class Composer {
   }
 
   static bool has_empty(const std::vector<Piece>& pieces) {
-    return std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return volume(piece.region) == 0; });
+    return std::any_of(pieces.begin(), pieces.end(),
+                       [](const Piece& piece) { return volume(piece.region) == 0; });
   }
 
   /// By collectives, or by nothing but slices and zeros.

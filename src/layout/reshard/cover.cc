@@ -6,24 +6,28 @@
 namespace partita::reshard {
 namespace {
 
-/// Sorted by where they begin, shares that are equal or disjoint and cover the value follow each other without a gap.
+/// Sorted by where they begin, shares that are equal or disjoint and cover the value follow each other
+/// without a gap.
 void check_addends(std::vector<Addend> sorted, const Region& region, std::string_view where) {
-  std::sort(sorted.begin(), sorted.end(), [](Addend a, Addend b) { return std::pair(a.index * b.count, a.count) < std::pair(b.index * a.count, b.count); });
+  std::sort(sorted.begin(), sorted.end(), [](Addend a, Addend b) {
+    return std::pair(a.index * b.count, a.count) < std::pair(b.index * a.count, b.count);
+  });
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   Addend before{-1, 1};  // ends at 0
   for (Addend next : sorted) {
     if (before.index >= 0 && overlap(before, next))
-      input_error("{}: at {} the addends {} and {} overlap, so some of the value would count twice; give all addends "
-                  "of a place the same count",
-                  where, to_text(region), to_text(before), to_text(next));
+      input_error(
+          "{}: at {} the addends {} and {} overlap, so some of the value would count twice; give all addends "
+          "of a place the same count",
+          where, to_text(region), to_text(before), to_text(next));
     if ((before.index + 1) * next.count != next.index * before.count)
-      input_error("{}: at {} an addend before {} is nowhere; list every addend v0/{} to v{}/{} of a place", where,
-                  to_text(region), to_text(next), next.count, next.count - 1, next.count);
+      input_error("{}: at {} an addend before {} is nowhere; list every addend v0/{} to v{}/{} of a place",
+                  where, to_text(region), to_text(next), next.count, next.count - 1, next.count);
     before = next;
   }
   if (before.index + 1 != before.count)
-    input_error("{}: at {} the addends after {} are nowhere; list every addend v0/{} to v{}/{} of a place", where,
-                to_text(region), to_text(before), before.count, before.count - 1, before.count);
+    input_error("{}: at {} the addends after {} are nowhere; list every addend v0/{} to v{}/{} of a place",
+                where, to_text(region), to_text(before), before.count, before.count - 1, before.count);
 }
 
 void check_side(const Cells& cells, int cls, std::span<const Token> tokens, std::string_view where) {
@@ -37,8 +41,8 @@ void check_side(const Cells& cells, int cls, std::span<const Token> tokens, std:
 }
 
 bool is_plain(std::span<const Token> tokens) {
-  return !tokens.empty() &&
-         std::all_of(tokens.begin(), tokens.end(), [](const Token& token) { return token.addend.complete(); });
+  return !tokens.empty() && std::all_of(tokens.begin(), tokens.end(),
+                                        [](const Token& token) { return token.addend.complete(); });
 }
 
 /// Neighbouring classes often have the same tokens: those are checked once.
@@ -47,7 +51,9 @@ struct Checker {
   std::span<const Token> good;
 
   void check(const Cells& cells, int cls, std::span<const Token> tokens) {
-    if (is_plain(tokens) || (!good.empty() && std::equal(tokens.begin(), tokens.end(), good.begin(), good.end()))) return;
+    if (is_plain(tokens) ||
+        (!good.empty() && std::equal(tokens.begin(), tokens.end(), good.begin(), good.end())))
+      return;
     check_side(cells, cls, tokens, where);
     good = tokens;
   }

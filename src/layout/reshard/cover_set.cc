@@ -103,8 +103,10 @@ std::vector<int32_t> least_assignment(const std::vector<std::vector<int64_t>>& c
         if (slack[column] < least) least = slack[column], next = column;
       }
       for (int32_t column = 0; column <= columns; ++column) {
-        if (used[column]) u[row_of[column]] += least, v[column] -= least;
-        else slack[column] -= least;
+        if (used[column])
+          u[row_of[column]] += least, v[column] -= least;
+        else
+          slack[column] -= least;
       }
       at = next;
     } while (row_of[at] != 0);

@@ -13,7 +13,7 @@ namespace {
 constexpr int kPasses = 8;
 constexpr size_t kOwnersTried = 16;
 constexpr size_t kLargeWork = 1 << 13;  // open classes times devices
-constexpr size_t kManyBlocks = 4096;  // more than this are placed once and not again
+constexpr size_t kManyBlocks = 4096;    // more than this are placed once and not again
 
 /// Takes and moves of one block.
 struct Route {
@@ -55,7 +55,8 @@ class Builder {
     exchange.takes.reserve(agenda_.forced.size());
     exchange.moves.reserve(agenda_.forced.size());
     for (int32_t cls : agenda_.forced) {
-      exchange.blocks.push_back({cls, 0, 1, -1, -2, int32_t(exchange.takes.size()), int32_t(exchange.moves.size())});
+      exchange.blocks.push_back(
+          {cls, 0, 1, -1, -2, int32_t(exchange.takes.size()), int32_t(exchange.moves.size())});
       int32_t from = cells_.holders(cls)[0].device;
       exchange.takes.push_back({from, -1});
       for (const Token& needer : cells_.needers(cls))
@@ -80,7 +81,8 @@ class Builder {
           items_.push_back({int32_t(open), int32_t(j), chunk, parts, elements_of(cells_, cls, chunk, parts),
                             is_free(jobs[j], ways_[open][j])});
     }
-    std::stable_sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.free < b.free; });
+    std::stable_sort(items_.begin(), items_.end(),
+                     [](const Item& a, const Item& b) { return a.free < b.free; });
   }
 
   const Job& job_of(const Item& item) const { return agenda_.works[item.open].jobs[item.job]; }
@@ -88,7 +90,8 @@ class Builder {
   static bool is_free(const Job& job, const std::vector<SumWay>& ways) {
     if (job.have.empty()) {
       const SumWay& way = ways[0];
-      return ways.size() > 1 || way.parts.size() > 1 || way.parts[0].devices.size() > 1 || job.want.size() > 1;
+      return ways.size() > 1 || way.parts.size() > 1 || way.parts[0].devices.size() > 1 ||
+             job.want.size() > 1;
     }
     size_t lacking = 0;
     for (int32_t device : job.want) lacking += !std::binary_search(job.have.begin(), job.have.end(), device);
@@ -97,7 +100,8 @@ class Builder {
 
   int parts_of(int cls, int chunks) const {
     int64_t longest = 1;
-    for (const Interval& side : region_of(cells_, cells_.cells_of(cls)[0])) longest = std::max(longest, side.length());
+    for (const Interval& side : region_of(cells_, cells_.cells_of(cls)[0]))
+      longest = std::max(longest, side.length());
     return static_cast<int>(std::min<int64_t>(chunks, longest));
   }
 
@@ -126,8 +130,10 @@ class Builder {
     Route& route = routes_[i];
     route.takes.clear();
     route.moves.clear();
-    if (job.have.empty()) route_sum(item, job, route);
-    else route_copies(item, job, route);
+    if (job.have.empty())
+      route_sum(item, job, route);
+    else
+      route_copies(item, job, route);
     add_load(item, route, +1);
   }
 
@@ -139,30 +145,32 @@ class Builder {
   }
 
   void take(const Job& job, const ClassWork& work, int32_t device, Route& route) const {
-    bool whole = job.tiles.size() == work.tiles.size() && holds_copy(work, device);
-    if (whole) route.takes.push_back({device, -1});
+    bool whole = job.tiles.size() == work.tiles().size() && holds_copy(work, device);
+    if (whole)
+      route.takes.push_back({device, -1});
     else
       for (int32_t tile : job.tiles) route.takes.push_back({device, tile});
   }
 
   static bool holds_copy(const ClassWork& work, int32_t device) {
-    if (work.tiles.empty()) return true;
+    if (work.tiles().empty()) return true;
     // A device is in `whole` with a copy or with every tile; tiles say which.
-    return std::binary_search(work.whole.begin(), work.whole.end(), device) &&
-           !std::all_of(work.holders.begin(), work.holders.end(),
+    return std::binary_search(work.whole().begin(), work.whole().end(), device) &&
+           !std::all_of(work.holders().begin(), work.holders().end(),
                         [&](const auto& of) { return std::binary_search(of.begin(), of.end(), device); });
   }
 
   void route_copies(const Item& item, const Job& job, Route& route) {
     for (int32_t device : job.have) take(job, agenda_.works[item.open], device, route);
     std::vector<int32_t> lacking;
-    std::set_difference(job.want.begin(), job.want.end(), job.have.begin(), job.have.end(), std::back_inserter(lacking));
+    std::set_difference(job.want.begin(), job.want.end(), job.have.begin(), job.have.end(),
+                        std::back_inserter(lacking));
     grow(job.have, 0, lacking, item, route);
   }
 
   /// Spreads a value from `roots`, who have it at round `start`.
-  void grow(const std::vector<int32_t>& roots, int32_t start, const std::vector<int32_t>& lacking, const Item& item,
-            Route& route) {
+  void grow(const std::vector<int32_t>& roots, int32_t start, const std::vector<int32_t>& lacking,
+            const Item& item, Route& route) {
     TreeLoad load{load_.sent, item.elements, floor_, cells_.group};
     for (const Edge& edge : grow_tree(roots, lacking, load))
       route.moves.push_back({edge.parent, edge.child, start + edge.depth - 1});
@@ -198,8 +206,8 @@ class Builder {
     std::vector<int32_t> lacking;
     for (int32_t device : job.want)
       if (device != way.owner) lacking.push_back(device);
-    // A sum flows against the tree that would spread it: grow that one by what its parents receive, and turn it. What
-    // the other tree will bring and take counts already.
+    // A sum flows against the tree that would spread it: grow that one by what its parents receive, and turn
+    // it. What the other tree will bring and take counts already.
     TreeLoad load{load_.received, item.elements, floor_, cells_.group};
     for (int32_t device : lacking) load_.received[device] += item.elements;
     std::vector<Edge> edges = grow_tree({way.owner}, members, load);
@@ -284,7 +292,8 @@ class Builder {
       exchange.takes.insert(exchange.takes.end(), routes_[i].takes.begin(), routes_[i].takes.end());
       exchange.moves.insert(exchange.moves.end(), routes_[i].moves.begin(), routes_[i].moves.end());
     }
-    exchange.blocks.push_back({-1, 0, 1, -1, -2, int32_t(exchange.takes.size()), int32_t(exchange.moves.size())});
+    exchange.blocks.push_back(
+        {-1, 0, 1, -1, -2, int32_t(exchange.takes.size()), int32_t(exchange.moves.size())});
   }
 
   const Cells& cells_;
@@ -301,7 +310,8 @@ std::vector<Ways> find_ways(const Cells& cells, const Agenda& agenda) {
   std::vector<Ways> ways(agenda.open.size());
   for (size_t open = 0; open < agenda.open.size(); ++open)
     for (const Job& job : agenda.works[open].jobs)
-      ways[open].push_back(job.have.empty() ? ways_to_sum(cells, agenda.works[open], job) : std::vector<SumWay>{});
+      ways[open].push_back(job.have.empty() ? ways_to_sum(cells, agenda.works[open], job)
+                                            : std::vector<SumWay>{});
   return ways;
 }
 
@@ -354,6 +364,8 @@ Load load_of(const Cells& cells, const Exchange& exchange) {
 
 Agenda make_agenda(const Cells& cells) {
   Agenda agenda;
+  std::shared_ptr<const Sources> sources;
+  std::span<const Token> known;  // whose sources they are
   for (int cls = 0; cls < cells.size(); ++cls) {
     std::span<const Token> holders = cells.holders(cls), needers = cells.needers(cls);
     bool complete = holders.size() == 1 && holders[0].addend.complete();
@@ -367,7 +379,10 @@ Agenda make_agenda(const Cells& cells) {
       continue;
     }
     agenda.open.push_back(cls);
-    solve(cells, cls, agenda.works.emplace_back());
+    if (!sources || !std::equal(holders.begin(), holders.end(), known.begin(), known.end()))
+      sources = std::make_shared<const Sources>(sources_of(holders));
+    known = holders;
+    agenda.works.push_back(solve(cells, cls, sources));
   }
   return agenda;
 }
@@ -381,7 +396,8 @@ Bound bound_of(const Cells& cells, const Agenda& agenda) {
       bound.elements += cells.elements[cls];
       if (cells.group[from] != cells.group[needer.device]) bound.crossing += cells.elements[cls];
     }
-  bool grouped = std::any_of(cells.group.begin(), cells.group.end(), [&](int32_t g) { return g != cells.group[0]; });
+  bool grouped =
+      std::any_of(cells.group.begin(), cells.group.end(), [&](int32_t g) { return g != cells.group[0]; });
   for (size_t open = 0; open < agenda.open.size(); ++open) {
     const ClassWork& work = agenda.works[open];
     int64_t elements = cells.elements[agenda.open[open]];
@@ -389,7 +405,8 @@ Bound bound_of(const Cells& cells, const Agenda& agenda) {
     bound.proved = bound.proved && work.bound == work.transfers;
     for (const Job& job : work.jobs)
       if (grouped)
-        bound.crossing += elements * (job.have.empty() ? ways_to_sum(cells, work, job)[0].crossings : count_entered(cells, job));
+        bound.crossing += elements * (job.have.empty() ? ways_to_sum(cells, work, job)[0].crossings
+                                                       : count_entered(cells, job));
   }
   return bound;
 }

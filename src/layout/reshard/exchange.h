@@ -16,8 +16,8 @@ struct Move {
   int32_t round = 0;  // moves of one round do not wait for each other
   bool add = false;   // the receiver adds it to its own sum; otherwise it replaces that
 };
-/// One part of a class on its way to the devices that want it. `take_begin` and `move_begin` end where the next
-/// block's begin. A device sends after everything that it adds has come.
+/// One part of a class on its way to the devices that want it. `take_begin` and `move_begin` end where the
+/// next block's begin. A device sends after everything that it adds has come.
 struct Block {
   int32_t cls = 0, chunk = 0, chunks = 1;
   int32_t need = -1, also = -2;  // targets served (see Job::needs); -2 none
@@ -38,31 +38,33 @@ struct Load {
   int64_t crossing = 0, total = 0;
 
   Load() = default;
-  explicit Load(int devices) : sent(devices), received(devices), sent_across(devices), received_across(devices) {}
+  explicit Load(int devices)
+      : sent(devices), received(devices), sent_across(devices), received_across(devices) {}
   void add(const Cells& cells, int32_t from, int32_t to, int64_t elements);
   int64_t max_sent() const;
   int64_t max_received() const;
 };
 Load load_of(const Cells& cells, const Exchange& exchange);
 
-/// What is to be done: classes with one complete holder and at most one other needer have nothing to choose, and a
-/// large all-to-all is made of nothing else; the others are solved.
+/// What is to be done: classes with one complete holder and at most one other needer have nothing to choose,
+/// and a large all-to-all is made of nothing else; the others are solved.
 struct Agenda {
   std::vector<int32_t> forced, open;  // classes
   std::vector<ClassWork> works;       // by position in `open`
 };
 Agenda make_agenda(const Cells& cells);
 
-/// Elements that must move, and must leave a group given that; `proved` is false where a smaller number may do.
+/// Elements that must move, and must leave a group given that; `proved` is false where a smaller number may
+/// do.
 struct Bound {
   int64_t elements = 0, crossing = 0;
   bool proved = true;
 };
 Bound bound_of(const Cells& cells, const Agenda& agenda);
 
-/// Moves every element with the fewest transfers and, among those, the fewest that leave a group. Senders, relays and
-/// owners of sums are chosen so that the busiest device sends and receives little; open classes are cut into
-/// `chunks` parts for that.
+/// Moves every element with the fewest transfers and, among those, the fewest that leave a group. Senders,
+/// relays and owners of sums are chosen so that the busiest device sends and receives little; open classes
+/// are cut into `chunks` parts for that.
 Exchange make_exchange(const Cells& cells, const Agenda& agenda, int chunks);
 
 /// The best of a few counts of chunks; large problems are not cut and not settled.

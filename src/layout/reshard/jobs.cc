@@ -27,6 +27,27 @@ int64_t count_without(const std::vector<int32_t>& a, const std::vector<int32_t>&
   return std::count_if(a.begin(), a.end(), [&](int32_t device) { return !has(b, device); });
 }
 
+/// Devices by addend, addends ascending; complete copies apart.
+void sort_out(std::span<const Token> tokens, std::vector<int32_t>& complete, std::vector<Addend>& addends,
+              std::vector<std::vector<int32_t>>& devices) {
+  std::vector<std::pair<Addend, int32_t>> partial;
+  partial.reserve(tokens.size());
+  for (const Token& token : tokens) {
+    if (token.addend.complete())
+      complete.push_back(token.device);
+    else
+      partial.emplace_back(token.addend, token.device);
+  }
+  if (!std::is_sorted(partial.begin(), partial.end())) std::sort(partial.begin(), partial.end());
+  for (const auto& [addend, device] : partial) {
+    if (addends.empty() || addends.back() != addend) {
+      addends.push_back(addend);
+      devices.emplace_back();
+    }
+    devices.back().push_back(device);
+  }
+}
+
 /// How the tiles are dealt to the targets: target by tile.
 struct Deal {
   std::vector<int32_t> target;
@@ -36,63 +57,37 @@ struct Deal {
 class Solver {
  public:
   Solver(const Cells& cells, int cls, ClassWork& work) : cells_(cells), work_(work) {
-    read_holders(cells.holders(cls));
     sort_out(cells.needers(cls), complete_, work_.targets, wants_);
   }
 
   void run() {
     if (complete_.empty() && wants_.empty()) return;
     Cost cost;
-    if (wants_.empty()) cost = add_job({-1}, complete_, all_tiles());
-    else if (complete_.empty()) cost = deal();
-    else cost = complete_and_deal();
+    if (wants_.empty())
+      cost = add_job({-1}, complete_, all_tiles());
+    else if (complete_.empty())
+      cost = deal();
+    else
+      cost = complete_and_deal();
     work_.transfers = cost.transfers;
     work_.bound = cost.bound;
   }
 
  private:
-  /// Devices by addend, addends ascending; complete copies apart.
-  static void sort_out(std::span<const Token> tokens, std::vector<int32_t>& complete, std::vector<Addend>& addends,
-                       std::vector<std::vector<int32_t>>& devices) {
-    std::vector<std::pair<Addend, int32_t>> partial;
-    partial.reserve(tokens.size());
-    for (const Token& token : tokens) {
-      if (token.addend.complete()) complete.push_back(token.device);
-      else partial.emplace_back(token.addend, token.device);
-    }
-    if (!std::is_sorted(partial.begin(), partial.end())) std::sort(partial.begin(), partial.end());
-    for (const auto& [addend, device] : partial) {
-      if (addends.empty() || addends.back() != addend) {
-        addends.push_back(addend);
-        devices.emplace_back();
-      }
-      devices.back().push_back(device);
-    }
-  }
-
-  void read_holders(std::span<const Token> tokens) {
-    sort_out(tokens, work_.whole, work_.tiles, work_.holders);
-    if (work_.tiles.empty()) return;
-    for (int32_t device : work_.holders[0]) {
-      bool every = std::all_of(work_.holders.begin(), work_.holders.end(), [&](const auto& of) { return has(of, device); });
-      if (every && !has(work_.whole, device))
-        work_.whole.insert(std::lower_bound(work_.whole.begin(), work_.whole.end(), device), device);
-    }
-  }
-
   std::vector<int32_t> all_tiles() const {
-    std::vector<int32_t> all(work_.tiles.size());
+    std::vector<int32_t> all(work_.tiles().size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
     return all;
   }
 
   Job make_job(std::vector<int32_t> needs, std::vector<int32_t> want, std::vector<int32_t> tiles) const {
     Job job{std::move(needs), std::move(tiles), {}, std::move(want)};
-    if (job.tiles.size() == work_.tiles.size()) {
-      job.have = work_.whole;
+    if (job.tiles.size() == work_.tiles().size()) {
+      job.have = work_.whole();
     } else {
-      for (int32_t device : work_.holders[job.tiles[0]])
-        if (std::all_of(job.tiles.begin(), job.tiles.end(), [&](int32_t t) { return has(work_.holders[t], device); }))
+      for (int32_t device : work_.holders()[job.tiles[0]])
+        if (std::all_of(job.tiles.begin(), job.tiles.end(),
+                        [&](int32_t t) { return has(work_.holders()[t], device); }))
           job.have.push_back(device);
     }
     return job;
@@ -112,13 +107,15 @@ class Solver {
     return cost_of(work_.jobs.back());
   }
 
-  /// Only addends are wanted. Either one target gets the complete value and the others zeros, or the tiles are dealt.
+  /// Only addends are wanted. Either one target gets the complete value and the others zeros, or the tiles
+  /// are dealt.
   Cost deal() {
     size_t copy_to = 0;
     int64_t copy = kFar;
-    for (size_t i = 0; i < wants_.size() && !work_.whole.empty(); ++i)
-      if (int64_t lacking = count_without(wants_[i], work_.whole); lacking < copy) copy = lacking, copy_to = i;
-    Deal best = copy > 0 && !work_.tiles.empty() ? best_deal() : Deal{};
+    for (size_t i = 0; i < wants_.size() && !work_.whole().empty(); ++i)
+      if (int64_t lacking = count_without(wants_[i], work_.whole()); lacking < copy)
+        copy = lacking, copy_to = i;
+    Deal best = copy > 0 && !work_.tiles().empty() ? best_deal() : Deal{};
     if (copy <= best.cost.transfers) {
       add_job({static_cast<int32_t>(copy_to)}, wants_[copy_to], all_tiles());
       return {copy, std::min(copy, best.cost.transfers == kFar ? copy : best.cost.bound)};
@@ -147,7 +144,7 @@ class Solver {
   Deal best_deal() const {
     if (Deal same = deal_to_equals(); same.cost.transfers == 0) return same;
     double ways = 1;
-    for (size_t t = 0; t < work_.tiles.size(); ++t) ways *= double(wants_.size());
+    for (size_t t = 0; t < work_.tiles().size(); ++t) ways *= double(wants_.size());
     if (ways <= 4096 && !one_tile_each()) return deal_by_trying();
     return deal_by_assignment();
   }
@@ -155,7 +152,7 @@ class Solver {
   /// Every tile to the target of the same name: nothing moves where nothing changed.
   Deal deal_to_equals() const {
     Deal deal;
-    for (Addend tile : work_.tiles) {
+    for (Addend tile : work_.tiles()) {
       auto at = std::find(work_.targets.begin(), work_.targets.end(), tile);
       if (at == work_.targets.end()) return {};
       deal.target.push_back(static_cast<int32_t>(at - work_.targets.begin()));
@@ -166,28 +163,29 @@ class Solver {
 
   bool one_tile_each() const {
     std::vector<int32_t> holders;
-    for (const auto& of : work_.holders) holders.insert(holders.end(), of.begin(), of.end());
+    for (const auto& of : work_.holders()) holders.insert(holders.end(), of.begin(), of.end());
     std::sort(holders.begin(), holders.end());
     return std::adjacent_find(holders.begin(), holders.end()) == holders.end();
   }
 
   Deal deal_by_trying() const {
     Deal best, now;
-    now.target.assign(work_.tiles.size(), 0);
+    now.target.assign(work_.tiles().size(), 0);
     for (;;) {
       now.cost = price(now);
       if (now.cost.transfers < best.cost.transfers) best = now;
       size_t t = 0;
-      while (t < now.target.size() && ++now.target[t] == static_cast<int32_t>(wants_.size())) now.target[t++] = 0;
+      while (t < now.target.size() && ++now.target[t] == static_cast<int32_t>(wants_.size()))
+        now.target[t++] = 0;
       if (t == now.target.size()) return best;
     }
   }
 
-  // Where a device holds one tile at most, target i with tile j alone costs |C_i \ H_j|, and a target with several
-  // tiles A costs |A| + |C_i| - 1, one less if some device of C_i holds one of A. Two targets with several tiles are
-  // never better than one: so try every target as the only one with several, and none.
+  // Where a device holds one tile at most, target i with tile j alone costs |C_i \ H_j|, and a target with
+  // several tiles A costs |A| + |C_i| - 1, one less if some device of C_i holds one of A. Two targets with
+  // several tiles are never better than one: so try every target as the only one with several, and none.
   Deal deal_by_assignment() const {
-    size_t tiles = work_.tiles.size(), targets = wants_.size();
+    size_t tiles = work_.tiles().size(), targets = wants_.size();
     Deal best;
     if (tiles <= targets) best = assign(-1);
     bool exact = one_tile_each() && tiles * tiles * (tiles + targets) * targets <= 4'000'000;
@@ -206,10 +204,10 @@ class Solver {
   }
 
   Deal assign(int32_t sink) const {
-    size_t tiles = work_.tiles.size(), targets = wants_.size();
+    size_t tiles = work_.tiles().size(), targets = wants_.size();
     std::vector<std::vector<int64_t>> cost(tiles);
     for (size_t t = 0; t < tiles; ++t) {
-      const std::vector<int32_t>& holders = work_.holders[t];
+      const std::vector<int32_t>& holders = work_.holders()[t];
       for (size_t i = 0; i < targets; ++i)
         cost[t].push_back(static_cast<int32_t>(i) == sink ? kFar / 4096 : count_without(wants_[i], holders));
       if (sink < 0) continue;
@@ -224,7 +222,8 @@ class Solver {
     return deal;
   }
 
-  /// Some want the complete value, others addends: give one target the complete value too, or serve both apart.
+  /// Some want the complete value, others addends: give one target the complete value too, or serve both
+  /// apart.
   Cost complete_and_deal() {
     Cost complete = add_job({-1}, complete_, all_tiles());
     Cost apart = deal();
@@ -233,7 +232,8 @@ class Solver {
     std::vector<Job> jobs = work_.jobs;
     for (size_t i = 0; i < wants_.size(); ++i) {
       std::vector<int32_t> both;
-      std::set_union(complete_.begin(), complete_.end(), wants_[i].begin(), wants_[i].end(), std::back_inserter(both));
+      std::set_union(complete_.begin(), complete_.end(), wants_[i].begin(), wants_[i].end(),
+                     std::back_inserter(both));
       Job job = make_job({-1, static_cast<int32_t>(i)}, both, all_tiles());
       if (Cost cost = cost_of(job); cost.transfers < best.transfers) best = cost, jobs = {job};
     }
@@ -249,14 +249,23 @@ class Solver {
 
 }  // namespace
 
-void solve(const Cells& cells, int cls, ClassWork& work) {
-  work.tiles.clear();
-  work.holders.clear();
-  work.whole.clear();
-  work.targets.clear();
-  work.jobs.clear();
-  work.transfers = work.bound = 0;
+Sources sources_of(std::span<const Token> tokens) {
+  Sources sources;
+  sort_out(tokens, sources.whole, sources.tiles, sources.holders);
+  if (sources.tiles.empty()) return sources;
+  for (int32_t device : sources.holders[0]) {
+    bool every = std::all_of(sources.holders.begin(), sources.holders.end(),
+                             [&](const auto& of) { return has(of, device); });
+    if (every && !has(sources.whole, device))
+      sources.whole.insert(std::lower_bound(sources.whole.begin(), sources.whole.end(), device), device);
+  }
+  return sources;
+}
+
+ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources) {
+  ClassWork work{.sources = std::move(sources)};
   Solver(cells, cls, work).run();
+  return work;
 }
 
 }  // namespace partita::reshard

@@ -27,10 +27,11 @@ std::vector<Piece> one_each(std::vector<Piece> pieces) {
   return pieces;
 }
 
-/// Reads an axis off the first step along it, then checks the whole layout: a layout that only looks like one there is
-/// refused at the end.
+/// Reads an axis off the first step along it, then checks the whole layout: a layout that only looks like one
+/// there is refused at the end.
 std::optional<MeshLayout> read_layout(const std::vector<Piece>& pieces, const std::vector<int64_t>& sizes,
-                                      const std::vector<int64_t>& shape, const std::vector<int32_t>& devices) {
+                                      const std::vector<int64_t>& shape,
+                                      const std::vector<int32_t>& devices) {
   MeshLayout layout;
   std::vector<std::vector<std::pair<int64_t, int32_t>>> cuts(shape.size());  // (step, axis)
   std::vector<std::pair<int64_t, int32_t>> addends;

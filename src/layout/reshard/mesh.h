@@ -7,8 +7,9 @@
 
 namespace partita::reshard {
 
-/// A layout on a mesh of prime axes, row-major over the sorted devices. Every axis is in one dimension's list (it cuts
-/// that dimension, outermost first), in `addends` (slowest first), or in neither: then its devices are replicas.
+/// A layout on a mesh of prime axes, row-major over the sorted devices. Every axis is in one dimension's list
+/// (it cuts that dimension, outermost first), in `addends` (slowest first), or in neither: then its devices
+/// are replicas.
 struct MeshLayout {
   std::vector<std::vector<int32_t>> dims;
   std::vector<int32_t> addends;
@@ -21,8 +22,9 @@ struct Mesh {
   MeshLayout from, to;
 };
 
-/// Finds a mesh on which both sides are layouts, nullopt where there is none (devices of both sides differ, several
-/// pieces on a device, orders that do not fit). Example: halves on 0, 1 to copies on 0, 1: sizes {2}, dims {{0}} to {{}}.
+/// Finds a mesh on which both sides are layouts, nullopt where there is none (devices of both sides differ,
+/// several pieces on a device, orders that do not fit). Example: halves on 0, 1 to copies on 0, 1: sizes {2},
+/// dims {{0}} to {{}}.
 std::optional<Mesh> find_mesh(const Problem& problem);
 
 /// The pieces of a layout, one a device. Uneven lengths: see piece() of layout/box.h.

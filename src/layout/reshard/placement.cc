@@ -27,7 +27,8 @@ void add_overlap(const std::vector<Piece>& slots, const std::vector<Piece>& fixe
   for (const Piece& slot : slots)
     for (const Piece& piece : fixed)
       for (size_t d = 0; d < devices.size(); ++d)
-        if (devices[d] == piece.device) cost[slot.device][d] -= common_volume(slot.region, piece.region) * elem_bytes;
+        if (devices[d] == piece.device)
+          cost[slot.device][d] -= common_volume(slot.region, piece.region) * elem_bytes;
 }
 
 }  // namespace
@@ -48,11 +49,13 @@ std::vector<int32_t> place(const OpenPlacement& open) {
   size_t slots = open.devices.size();
   std::vector<std::vector<int64_t>> cost(slots, std::vector<int64_t>(slots, 0));
   add_overlap(open.forward.to, open.forward.from, open.forward.elem_bytes, open.devices, cost);
-  if (open.backward) add_overlap(open.backward->from, open.backward->to, open.backward->elem_bytes, open.devices, cost);
+  if (open.backward)
+    add_overlap(open.backward->from, open.backward->to, open.backward->elem_bytes, open.devices, cost);
   std::vector<int32_t> best;
   for (int32_t column : least_assignment(cost)) best.push_back(open.devices[column]);
   int64_t bytes = placed_bytes(open, best);
-  if (int64_t standing = placed_bytes(open, open.devices); standing <= bytes) best = open.devices, bytes = standing;
+  if (int64_t standing = placed_bytes(open, open.devices); standing <= bytes)
+    best = open.devices, bytes = standing;
   // Overlap is exact for complete copies; addends and replicas may gain from an exchange.
   for (bool better = bytes > 0 && slots <= kSwapSlots; better;) {
     better = false;
@@ -60,8 +63,10 @@ std::vector<int32_t> place(const OpenPlacement& open) {
       for (size_t j = i + 1; j < slots; ++j) {
         std::swap(best[i], best[j]);
         int64_t swapped = placed_bytes(open, best);
-        if (swapped < bytes) bytes = swapped, better = true;
-        else std::swap(best[i], best[j]);
+        if (swapped < bytes)
+          bytes = swapped, better = true;
+        else
+          std::swap(best[i], best[j]);
       }
   }
   return best;

@@ -16,42 +16,50 @@ struct Links {
   bool operator==(const Links&) const = default;
 };
 
-/// A value as it lies and as it is wanted. A target addend accepts any share of the sum: what counts is that the
-/// targets of one count together make the value, and that equal addends are equal.
+/// A value as it lies and as it is wanted. A target addend accepts any share of the sum: what counts is that
+/// the targets of one count together make the value, and that equal addends are equal.
 struct Problem {
   std::vector<int64_t> shape;
   int64_t elem_bytes = 4;
   std::vector<Piece> from, to;
-  std::vector<std::vector<int32_t>> groups;  // empty: all devices are one group; else what is unlisted is alone
-  std::optional<Links> links;                // with them the fastest answer is best, without the one with fewest bytes
+  std::vector<std::vector<int32_t>>
+      groups;                  // empty: all devices are one group; else what is unlisted is alone
+  std::optional<Links> links;  // with them the fastest answer is best, without the one with fewest bytes
 };
 
-/// Which of a device's values: dense device number (position among the sorted devices of the problem) and addend.
+/// Which of a device's values: dense device number (position among the sorted devices of the problem) and
+/// addend.
 struct Token {
   int32_t device = 0;
   Addend addend;
   auto operator<=>(const Token&) const = default;
 };
 
-/// A problem cut into cells: every dimension is cut at all edges of all pieces, and cells with the same holders and
-/// the same needers are one class. Work after this depends on classes, never on the size of the tensor.
-/// Example: [0:4] on 0 and [4:8] on 1 to both everywhere: two cells, two classes.
+/// A problem cut into cells: every dimension is cut at all edges of all pieces, and cells with the same
+/// holders and the same needers are one class. Work after this depends on classes, never on the size of the
+/// tensor. Example: [0:4] on 0 and [4:8] on 1 to both everywhere: two cells, two classes.
 struct Cells {
-  std::vector<int32_t> devices;            // sorted; the number of a device everywhere below is its position here
-  std::vector<int32_t> group;              // by device number
+  std::vector<int32_t> devices;  // sorted; the number of a device everywhere below is its position here
+  std::vector<int32_t> group;    // by device number
   std::vector<std::vector<int64_t>> cuts;  // per dimension, first 0, last the size
 
-  std::vector<Token> holder_tokens, needer_tokens;           // of class c: [begin[c], begin[c + 1])
-  std::vector<int32_t> holder_begin, needer_begin;           // classes + 1
-  std::vector<int32_t> cells, cell_begin;                    // grid numbers (row-major) by class; classes + 1
-  std::vector<int32_t> class_of;                             // by grid number
-  std::vector<int64_t> elements;                             // by class
+  std::vector<Token> holder_tokens, needer_tokens;  // of class c: [begin[c], begin[c + 1])
+  std::vector<int32_t> holder_begin, needer_begin;  // classes + 1
+  std::vector<int32_t> cells, cell_begin;           // grid numbers (row-major) by class; classes + 1
+  std::vector<int32_t> class_of;                    // by grid number
+  std::vector<int64_t> elements;                    // by class
 
   int size() const { return static_cast<int>(elements.size()); }
   int num_devices() const { return static_cast<int>(devices.size()); }
-  std::span<const Token> holders(int cls) const;
-  std::span<const Token> needers(int cls) const;
-  std::span<const int32_t> cells_of(int cls) const;
+  std::span<const Token> holders(int cls) const {
+    return {holder_tokens.data() + holder_begin[cls], size_t(holder_begin[cls + 1] - holder_begin[cls])};
+  }
+  std::span<const Token> needers(int cls) const {
+    return {needer_tokens.data() + needer_begin[cls], size_t(needer_begin[cls + 1] - needer_begin[cls])};
+  }
+  std::span<const int32_t> cells_of(int cls) const {
+    return {cells.data() + cell_begin[cls], size_t(cell_begin[cls + 1] - cell_begin[cls])};
+  }
 };
 
 /// Cuts a problem. REQUIRES: pieces lie in the shape. InputError where the cells are more than `kMaxCells`.
@@ -60,13 +68,14 @@ Cells cut(const Problem& problem);
 
 /// The elements of a grid number.
 Region region_of(const Cells& cells, int32_t cell);
-/// Part `chunk` of `chunks` of a cell, cut along its longest dimension; empty intervals where it has fewer elements.
+/// Part `chunk` of `chunks` of a cell, cut along its longest dimension; empty intervals where it has fewer
+/// elements.
 Region region_of(const Cells& cells, int32_t cell, int chunk, int chunks);
 /// Elements of that part in all cells of a class.
 int64_t elements_of(const Cells& cells, int cls, int chunk, int chunks);
 
-/// Throws InputError where a side does not hold the value once: an element nowhere, an addend nowhere, addends that
-/// overlap without being equal. `from_where` and `to_where` lead the sentences.
+/// Throws InputError where a side does not hold the value once: an element nowhere, an addend nowhere,
+/// addends that overlap without being equal. `from_where` and `to_where` lead the sentences.
 void check_cover(const Cells& cells, std::string_view from_where, std::string_view to_where);
 
 /// The same for the source alone and only where something is wanted: what solving needs.

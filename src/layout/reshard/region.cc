@@ -39,7 +39,8 @@ std::vector<Region> subtract(const Region& a, const Region& b) {
   std::optional<Region> common = intersect(a, b);
   if (!common) return {a};
   std::vector<Region> rest;
-  // Peel one dimension after the other; what is left lies inside the common interval of all dimensions before.
+  // Peel one dimension after the other; what is left lies inside the common interval of all dimensions
+  // before.
   Region core = a;
   for (size_t d = 0; d < a.size(); ++d) {
     Region below = core, above = core;
@@ -74,7 +75,8 @@ std::vector<Region> disjoint(const std::vector<Region>& set) {
 
 bool same_elements(const std::vector<Region>& a, const std::vector<Region>& b) {
   auto inside = [](const std::vector<Region>& small, const std::vector<Region>& large) {
-    return std::all_of(small.begin(), small.end(), [&](const Region& part) { return subtract(part, large).empty(); });
+    return std::all_of(small.begin(), small.end(),
+                       [&](const Region& part) { return subtract(part, large).empty(); });
   };
   return inside(a, b) && inside(b, a);
 }

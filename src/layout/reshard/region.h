@@ -9,8 +9,8 @@
 
 namespace partita::reshard {
 
-/// A dense part of a tensor: one interval per dimension. A leaf box (layout/box.h) is a Region with a dimension per
-/// leaf. No dimensions means the one element of a scalar.
+/// A dense part of a tensor: one interval per dimension. A leaf box (layout/box.h) is a Region with a
+/// dimension per leaf. No dimensions means the one element of a scalar.
 using Region = std::vector<Interval>;
 
 /// Elements. Example: volume({{0, 2}, {1, 4}}) == 6.
@@ -50,8 +50,8 @@ Addend refine(Addend outer, Addend inner);
 bool overlap(Addend a, Addend b);
 /// Is the share of `inner` in that of `outer`?
 bool contains(Addend outer, Addend inner);
-/// The sum of two addends as one, legal where together they are one addend of fewer. Example: 2/4 + 3/4 == 1/2, but
-/// 1/4 + 2/4 is none.
+/// The sum of two addends as one, legal where together they are one addend of fewer. Example: 2/4 + 3/4 ==
+/// 1/2, but 1/4 + 2/4 is none.
 std::optional<Addend> sum(Addend a, Addend b);
 /// "v1/2", "" for a complete value.
 std::string to_text(Addend addend);

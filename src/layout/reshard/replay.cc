@@ -26,7 +26,8 @@ class Replayer {
         if (std::string wrong = replay_copies(b); !wrong.empty()) return wrong;
       } else {
         open[{block.cls, block.chunk}].push_back(static_cast<int32_t>(b));
-        if (chunks[block.cls] && chunks[block.cls] != block.chunks) return say(block.cls, "is cut in two ways");
+        if (chunks[block.cls] && chunks[block.cls] != block.chunks)
+          return say(block.cls, "is cut in two ways");
         chunks[block.cls] = block.chunks;
       }
     }
@@ -41,7 +42,8 @@ class Replayer {
   }
 
   static bool complete(std::span<const Token> tokens) {
-    return std::all_of(tokens.begin(), tokens.end(), [](const Token& token) { return token.addend.complete(); });
+    return std::all_of(tokens.begin(), tokens.end(),
+                       [](const Token& token) { return token.addend.complete(); });
   }
   bool is_plain(int32_t cls) const { return complete(cells_.holders(cls)) && complete(cells_.needers(cls)); }
 
@@ -55,7 +57,8 @@ class Replayer {
     auto has = [&](int32_t device) { return std::find(have_.begin(), have_.end(), device) != have_.end(); };
     for (int32_t t = block.take_begin; t < end_takes(b); ++t) {
       const Take& take = exchange_.takes[t];
-      if (take.tile != -1 || !holds(block.cls, {take.device, Addend{}})) return say(block.cls, "are taken where they are not");
+      if (take.tile != -1 || !holds(block.cls, {take.device, Addend{}}))
+        return say(block.cls, "are taken where they are not");
       have_.push_back(take.device);
     }
     for (int32_t m = block.move_begin; m < end_moves(b); ++m) {
@@ -65,7 +68,8 @@ class Replayer {
       have_.push_back(move.to);
     }
     for (const Token& needer : cells_.needers(block.cls))
-      if (!has(needer.device)) return say(block.cls, fmt::format("never reach device {}", cells_.devices[needer.device]));
+      if (!has(needer.device))
+        return say(block.cls, fmt::format("never reach device {}", cells_.devices[needer.device]));
     return {};
   }
 
@@ -99,7 +103,8 @@ class Replayer {
     return check_ends(cls, ends, targets, size);
   }
 
-  std::string take_all(int32_t b, const std::vector<Addend>& tiles, size_t size, std::map<int32_t, Content>& sums) const {
+  std::string take_all(int32_t b, const std::vector<Addend>& tiles, size_t size,
+                       std::map<int32_t, Content>& sums) const {
     const Block& block = exchange_.blocks[b];
     for (int32_t t = block.take_begin; t < end_takes(b); ++t) {
       const Take& take = exchange_.takes[t];
@@ -107,7 +112,8 @@ class Replayer {
       if (!known || !holds(block.cls, {take.device, take.tile < 0 ? Addend{} : tiles[take.tile]}))
         return say(block.cls, "are taken where they are not");
       Content& content = sums.try_emplace(take.device, size, 0).first->second;
-      if (take.tile >= 0) ++content[take.tile];
+      if (take.tile >= 0)
+        ++content[take.tile];
       else
         for (int32_t& count : content) ++count;
     }
@@ -120,10 +126,12 @@ class Replayer {
     for (int32_t m = block.move_begin; m < end_moves(b); ++m) {
       const Move& move = exchange_.moves[m];
       auto from = sums.find(move.from);
-      if (from == sums.end() || ready[move.from] > move.round) return say(block.cls, "are sent before they came");
+      if (from == sums.end() || ready[move.from] > move.round)
+        return say(block.cls, "are sent before they came");
       Content content = from->second;
       Content& to = sums.try_emplace(move.to, content.size(), 0).first->second;
-      if (!move.add) to = content;
+      if (!move.add)
+        to = content;
       else
         for (size_t i = 0; i < content.size(); ++i) to[i] += content[i];
       ready[move.to] = move.round + 1;
@@ -138,15 +146,18 @@ class Replayer {
     for (const Token& needer : cells_.needers(cls)) {
       int32_t need = needer.addend.complete()
                          ? -1
-                         : static_cast<int32_t>(std::find(targets.begin(), targets.end(), needer.addend) - targets.begin());
+                         : static_cast<int32_t>(std::find(targets.begin(), targets.end(), needer.addend) -
+                                                targets.begin());
       Content content(size, 0);  // without a block: zeros
       if (auto served = ends.find(need); served != ends.end()) {
         auto at = served->second.find(needer.device);
-        if (at == served->second.end()) return say(cls, fmt::format("never reach device {}", cells_.devices[needer.device]));
+        if (at == served->second.end())
+          return say(cls, fmt::format("never reach device {}", cells_.devices[needer.device]));
         content = at->second;
       }
       if (need == -1) {
-        if (content != whole) return say(cls, fmt::format("are not complete on device {}", cells_.devices[needer.device]));
+        if (content != whole)
+          return say(cls, fmt::format("are not complete on device {}", cells_.devices[needer.device]));
       } else if (by_target[need].empty()) {
         by_target[need] = content;
         for (size_t i = 0; i < size; ++i) dealt[i] += content[i];
@@ -158,8 +169,9 @@ class Replayer {
     return {};
   }
 
-  std::string check_all_served(const std::vector<bool>& simple, const std::vector<int32_t>& chunks,
-                               const std::map<std::pair<int32_t, int32_t>, std::vector<int32_t>>& open) const {
+  std::string check_all_served(
+      const std::vector<bool>& simple, const std::vector<int32_t>& chunks,
+      const std::map<std::pair<int32_t, int32_t>, std::vector<int32_t>>& open) const {
     for (int cls = 0; cls < cells_.size(); ++cls) {
       if (cells_.needers(cls).empty() || simple[cls]) continue;
       if (chunks[cls] == 0) return say(cls, "are forgotten");

@@ -11,8 +11,8 @@
 namespace partita::reshard {
 namespace {
 
-/// Open classes times devices: above this an exchange is not tried beside collectives that reach the bound, and above
-/// that compositions are not.
+/// Open classes times devices: above this an exchange is not tried beside collectives that reach the bound,
+/// and above that compositions are not.
 constexpr size_t kExchangeWork = 1 << 12, kComposeWork = 1 << 13;
 
 using SharedCells = std::shared_ptr<const Cells>;
@@ -53,7 +53,8 @@ Answer sum_up(const Problem& problem, std::vector<Hop> hops) {
 }
 
 auto rank(const Answer& answer) {
-  return std::tuple(answer.total_bytes, answer.cross_group_bytes, std::max(answer.max_recv_bytes, answer.max_send_bytes),
+  return std::tuple(answer.total_bytes, answer.cross_group_bytes,
+                    std::max(answer.max_recv_bytes, answer.max_send_bytes),
                     answer.max_recv_bytes + answer.max_send_bytes, answer.launches, answer.hops.size());
 }
 
@@ -80,7 +81,9 @@ struct Best {
     Answer answer = sum_up(problem, std::move(hops));
     if (problem.links) {
       for (const Hop& hop : answer.hops) answer.seconds += seconds_of(hop, problem);
-      auto slower = [&](const Answer& other) { return std::tuple(answer.seconds, rank(answer)) < std::tuple(other.seconds, rank(other)); };
+      auto slower = [&](const Answer& other) {
+        return std::tuple(answer.seconds, rank(answer)) < std::tuple(other.seconds, rank(other));
+      };
       if (!fastest || slower(*fastest)) fastest = answer;
     }
     if (!least || rank(answer) < rank(*least)) least = std::move(answer);
@@ -103,7 +106,8 @@ bool is_settled(const Answer& answer, const Bound& bound, const Problem& problem
 
 void verify(const Answer& answer) {
   for (const Hop& hop : answer.hops) {
-    std::string wrong = hop.collectives.empty() ? replay(*hop.cells, hop.exchange) : replay(*hop.cells, hop.collectives);
+    std::string wrong =
+        hop.collectives.empty() ? replay(*hop.cells, hop.exchange) : replay(*hop.cells, hop.collectives);
     if (!wrong.empty()) bug(__FILE__, __LINE__, "reshard replay: " + wrong);
   }
 }
@@ -119,14 +123,15 @@ uint64_t hash_of(const Problem& problem) {
   for (const auto* side : {&problem.from, &problem.to})
     for (const Piece& piece : *side) {
       mix(uint64_t(piece.device) << 40 ^ uint64_t(piece.addend.index) << 20 ^ uint64_t(piece.addend.count));
-      for (const Interval& interval : piece.region) mix(uint64_t(interval.begin) << 32 ^ uint64_t(interval.end));
+      for (const Interval& interval : piece.region)
+        mix(uint64_t(interval.begin) << 32 ^ uint64_t(interval.end));
     }
   return hash;
 }
 
 bool same(const Problem& a, const Problem& b) {
-  return a.shape == b.shape && a.elem_bytes == b.elem_bytes && a.from == b.from && a.to == b.to && a.groups == b.groups &&
-         a.links == b.links;
+  return a.shape == b.shape && a.elem_bytes == b.elem_bytes && a.from == b.from && a.to == b.to &&
+         a.groups == b.groups && a.links == b.links;
 }
 
 }  // namespace

@@ -19,16 +19,18 @@ struct Answer {
   Bytes cross_group_bytes = 0, bound_cross_group_bytes = 0;
   bool proved = true;  // bound_bytes is the least; false: less may do
   int launches = 0;    // that follow each other on a device
-  Seconds seconds = 0, least_bytes_seconds = 0;  // with links: of this answer, and of the one with the fewest bytes
+  Seconds seconds = 0,
+          least_bytes_seconds = 0;  // with links: of this answer, and of the one with the fewest bytes
 };
 
-/// Solves a problem: fewest bytes, then fewest across groups, then the least busy device, then the fewest launches.
-/// With links the fastest: the sum over hops of latency times rounds and the busiest device's bytes over bandwidth.
-/// Every answer was replayed on cell ids; one that fails is our bug. InputError where the source does not have what is
-/// wanted. REQUIRES: pieces lie in the shape.
+/// Solves a problem: fewest bytes, then fewest across groups, then the least busy device, then the fewest
+/// launches. With links the fastest: the sum over hops of latency times rounds and the busiest device's bytes
+/// over bandwidth. Every answer was replayed on cell ids; one that fails is our bug. InputError where the
+/// source does not have what is wanted. REQUIRES: pieces lie in the shape.
 Answer solve(const Problem& problem);
 
-/// Remembers answers by the whole problem: pieces, shape and groups, so that no cost is taken from another shape.
+/// Remembers answers by the whole problem: pieces, shape and groups, so that no cost is taken from another
+/// shape.
 class Cache {
  public:
   std::shared_ptr<const Answer> solve(const Problem& problem);

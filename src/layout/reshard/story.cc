@@ -54,7 +54,9 @@ std::string tell_exchange(const Hop& hop, int64_t elem_bytes) {
     }
     if (rounds[r].size() > kLinks) text += fmt::format("    and {} more\n", rounds[r].size() - kLinks);
   }
-  return rounds.empty() ? "  every device slices, joins, adds or fills with zeros what it has; nothing moves\n" : text;
+  return rounds.empty()
+             ? "  every device slices, joins, adds or fills with zeros what it has; nothing moves\n"
+             : text;
 }
 
 }  // namespace

@@ -21,22 +21,24 @@ class Summer {
  public:
   Summer(const Cells& cells, const ClassWork& work, const Job& job) : cells_(cells), work_(work), job_(job) {
     for (int32_t tile : job.tiles)
-      for (int32_t device : work.holders[tile]) held_[device].push_back(tile);
-    for (const auto& [device, tiles] : held_) one_each_ = one_each_ && tiles.size() == 1;
-    owners_ = job.want;
-    for (const auto& [device, tiles] : held_)
-      if (!has(job.want, device)) owners_.push_back(device);
+      for (int32_t device : work.holders()[tile]) held_.emplace_back(device, tile);
+    std::sort(held_.begin(), held_.end());
+    for (const auto& [device, tile] : held_) {
+      one_each_ = one_each_ && (devices_.empty() || devices_.back() != device);
+      if (devices_.empty() || devices_.back() != device) devices_.push_back(device);
+    }
   }
 
   SumCost least() const {
     int64_t tiles = static_cast<int64_t>(job_.tiles.size()), wanted = static_cast<int64_t>(job_.want.size());
     if (one_each_) {
-      bool consumed = std::any_of(job_.want.begin(), job_.want.end(), [&](int32_t d) { return held_.count(d); });
+      bool consumed =
+          std::any_of(job_.want.begin(), job_.want.end(), [&](int32_t d) { return has(devices_, d); });
       int64_t transfers = tiles + wanted - (consumed ? 2 : 1);
       return {transfers, transfers};
     }
     SumCost least{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()};
-    for (int32_t owner : owners_) {
+    for (int32_t owner : owners()) {
       auto [parts, exact] = cover(owner);
       int64_t after = wanted - (has(job_.want, owner) ? 1 : 0);
       int64_t transfers = static_cast<int64_t>(parts.size()) + after;
@@ -49,7 +51,7 @@ class Summer {
   std::vector<SumWay> ways() const {
     std::vector<SumWay> best;
     SumCost least = this->least();
-    for (int32_t owner : owners_) {
+    for (int32_t owner : owners()) {
       if (one_each_ && transfers_of(owner) > least.transfers) continue;
       SumWay way = make(owner);
       if (way.transfers > least.transfers) continue;
@@ -63,25 +65,37 @@ class Summer {
   using Parts = std::vector<SumWay::Part>;
 
   int64_t transfers_of(int32_t owner) const {
-    return static_cast<int64_t>(job_.tiles.size() + job_.want.size()) - (held_.count(owner) ? 1 : 0) -
+    return static_cast<int64_t>(job_.tiles.size() + job_.want.size()) - (has(devices_, owner) ? 1 : 0) -
            (has(job_.want, owner) ? 1 : 0);
   }
 
+  /// Needers first, then other holders.
+  std::vector<int32_t> owners() const {
+    std::vector<int32_t> list = job_.want;
+    std::set_difference(devices_.begin(), devices_.end(), job_.want.begin(), job_.want.end(),
+                        std::back_inserter(list));
+    return list;
+  }
+
   std::vector<int32_t> own(int32_t owner) const {
-    auto at = held_.find(owner);
-    return at == held_.end() ? std::vector<int32_t>{} : at->second;
+    std::vector<int32_t> tiles;
+    auto at = std::lower_bound(held_.begin(), held_.end(), std::pair(owner, int32_t{-1}));
+    for (; at != held_.end() && at->first == owner; ++at) tiles.push_back(at->second);
+    return tiles;
   }
 
   std::vector<int32_t> lacking(int32_t owner) const {
     std::vector<int32_t> mine = own(owner), rest;
-    std::set_difference(job_.tiles.begin(), job_.tiles.end(), mine.begin(), mine.end(), std::back_inserter(rest));
+    std::set_difference(job_.tiles.begin(), job_.tiles.end(), mine.begin(), mine.end(),
+                        std::back_inserter(rest));
     return rest;
   }
 
   SumWay make(int32_t owner) const {
     SumWay way{.owner = owner, .own = own(owner)};
     way.parts = one_each_ ? alone(owner) : cover(owner).first;
-    way.transfers = static_cast<int64_t>(way.parts.size() + job_.want.size()) - (has(job_.want, owner) ? 1 : 0);
+    way.transfers =
+        static_cast<int64_t>(way.parts.size() + job_.want.size()) - (has(job_.want, owner) ? 1 : 0);
     way.crossings = crossings(way);
     return way;
   }
@@ -94,8 +108,8 @@ class Summer {
     for (int32_t tile : rest) {
       SumWay::Part part{{tile}, {}};
       bool near = false;
-      for (int32_t device : work_.holders[tile]) near = near || cells_.group[device] == cells_.group[owner];
-      for (int32_t device : work_.holders[tile])
+      for (int32_t device : work_.holders()[tile]) near = near || cells_.group[device] == cells_.group[owner];
+      for (int32_t device : work_.holders()[tile])
         if (near ? cells_.group[device] == cells_.group[owner] : groups.count(cells_.group[device]) > 0)
           part.devices.push_back(device);
       parts.push_back(std::move(part));
@@ -106,11 +120,11 @@ class Summer {
   std::set<int32_t> fewest_groups(const std::vector<int32_t>& tiles, int32_t home) const {
     std::set<int32_t> all;
     for (int32_t tile : tiles)
-      for (int32_t device : work_.holders[tile]) all.insert(cells_.group[device]);
+      for (int32_t device : work_.holders()[tile]) all.insert(cells_.group[device]);
     if (all.size() == 1 || tiles.size() > 64) return all;
     std::map<int32_t, uint64_t> masks;
     for (size_t i = 0; i < tiles.size(); ++i)
-      for (int32_t device : work_.holders[tiles[i]]) masks[cells_.group[device]] |= uint64_t{1} << i;
+      for (int32_t device : work_.holders()[tiles[i]]) masks[cells_.group[device]] |= uint64_t{1} << i;
     uint64_t left = ~uint64_t{0} >> (64 - tiles.size());
     left &= ~masks[home];
     std::vector<int32_t> labels;
@@ -122,21 +136,24 @@ class Summer {
     return chosen;
   }
 
-  /// The fewest other devices that have what the owner lacks; each tile is added by the first of them that has it.
+  /// The fewest other devices that have what the owner lacks; each tile is added by the first of them that
+  /// has it.
   std::pair<Parts, bool> cover(int32_t owner) const {
     std::vector<int32_t> rest = lacking(owner);
     CHECK(!rest.empty());
     if (rest.size() > 64) return {greedy_cover(owner, rest), false};
     std::vector<uint64_t> masks;
     std::vector<int32_t> devices, labels;
-    for (const auto& [device, tiles] : held_) {
+    for (int32_t device : devices_) {
+      std::vector<int32_t> tiles = own(device);
       uint64_t mask = 0;
       for (size_t i = 0; i < rest.size(); ++i)
         if (has(tiles, rest[i])) mask |= uint64_t{1} << i;
       if (device == owner || !mask) continue;
       masks.push_back(mask), devices.push_back(device), labels.push_back(cells_.group[device]);
     }
-    auto [chosen, exact] = least_cover(~uint64_t{0} >> (64 - rest.size()), masks, labels, cells_.group[owner]);
+    auto [chosen, exact] =
+        least_cover(~uint64_t{0} >> (64 - rest.size()), masks, labels, cells_.group[owner]);
     Parts parts;
     uint64_t taken = 0;
     for (int32_t at : chosen) {
@@ -153,27 +170,32 @@ class Summer {
     Parts parts;
     while (!rest.empty()) {
       SumWay::Part best;
-      for (const auto& [device, tiles] : held_) {
+      for (int32_t device : devices_) {
         if (device == owner) continue;
+        std::vector<int32_t> tiles = own(device);
         SumWay::Part part{{}, {device}};
-        std::set_intersection(rest.begin(), rest.end(), tiles.begin(), tiles.end(), std::back_inserter(part.tiles));
+        std::set_intersection(rest.begin(), rest.end(), tiles.begin(), tiles.end(),
+                              std::back_inserter(part.tiles));
         if (part.tiles.size() > best.tiles.size()) best = std::move(part);
       }
       std::vector<int32_t> left;
-      std::set_difference(rest.begin(), rest.end(), best.tiles.begin(), best.tiles.end(), std::back_inserter(left));
+      std::set_difference(rest.begin(), rest.end(), best.tiles.begin(), best.tiles.end(),
+                          std::back_inserter(left));
       rest = std::move(left);
       parts.push_back(std::move(best));
     }
     return parts;
   }
 
-  /// A tree inside every group, one transfer between groups for every group but the owner's; the same way back.
+  /// A tree inside every group, one transfer between groups for every group but the owner's; the same way
+  /// back.
   int64_t crossings(const SumWay& way) const {
     int32_t home = cells_.group[way.owner];
     std::set<int32_t> in, out;
     for (const SumWay::Part& part : way.parts) {
       bool counted = false;
-      for (int32_t device : part.devices) counted = counted || in.count(cells_.group[device]) || cells_.group[device] == home;
+      for (int32_t device : part.devices)
+        counted = counted || in.count(cells_.group[device]) || cells_.group[device] == home;
       if (!counted) in.insert(cells_.group[part.devices[0]]);
     }
     for (int32_t device : job_.want)
@@ -184,14 +206,16 @@ class Summer {
   const Cells& cells_;
   const ClassWork& work_;
   const Job& job_;
-  std::map<int32_t, std::vector<int32_t>> held_;  // tiles by device
-  std::vector<int32_t> owners_;
+  std::vector<std::pair<int32_t, int32_t>> held_;  // (device, tile)
+  std::vector<int32_t> devices_;                   // of those
   bool one_each_ = true;
 };
 
 }  // namespace
 
-SumCost least_sum(const Cells& cells, const ClassWork& work, const Job& job) { return Summer(cells, work, job).least(); }
+SumCost least_sum(const Cells& cells, const ClassWork& work, const Job& job) {
+  return Summer(cells, work, job).least();
+}
 
 std::vector<SumWay> ways_to_sum(const Cells& cells, const ClassWork& work, const Job& job) {
   return Summer(cells, work, job).ways();

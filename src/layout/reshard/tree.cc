@@ -15,12 +15,15 @@ class Grower {
 
   std::vector<Edge> run(std::vector<int32_t> lacking) {
     // Who is least busy joins first: only who has joined can be a parent.
-    std::stable_sort(lacking.begin(), lacking.end(), [&](int32_t a, int32_t b) { return load_.busy[a] < load_.busy[b]; });
+    std::stable_sort(lacking.begin(), lacking.end(),
+                     [&](int32_t a, int32_t b) { return load_.busy[a] < load_.busy[b]; });
     std::vector<int32_t> rest;
     for (int32_t device : lacking) {
       // The first of a group without the value fetches it from outside; the others find it at home.
-      if (entered_.count(load_.group[device])) rest.push_back(device);
-      else join(device, false);
+      if (entered_.count(load_.group[device]))
+        rest.push_back(device);
+      else
+        join(device, false);
     }
     for (int32_t device : rest) join(device, true);
     return std::move(edges_);
@@ -44,7 +47,9 @@ class Grower {
     };
     Node* best = nullptr;
     for (Node& node : nodes_)
-      if ((!at_home || load_.group[node.device] == load_.group[device]) && (!best || rank(node) < rank(*best))) best = &node;
+      if ((!at_home || load_.group[node.device] == load_.group[device]) &&
+          (!best || rank(node) < rank(*best)))
+        best = &node;
     best->busy += load_.elements;
     edges_.push_back({best->device, device, best->depth + 1});
     add(device, best->depth + 1);
@@ -58,7 +63,8 @@ class Grower {
 
 }  // namespace
 
-std::vector<Edge> grow_tree(const std::vector<int32_t>& roots, const std::vector<int32_t>& lacking, const TreeLoad& load) {
+std::vector<Edge> grow_tree(const std::vector<int32_t>& roots, const std::vector<int32_t>& lacking,
+                            const TreeLoad& load) {
   return Grower(roots, load).run(lacking);
 }
 

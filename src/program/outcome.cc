@@ -1,0 +1,158 @@
+#include "program/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "program/coverage.h"
+#include "program/span.h"
+#include "program/words.h"
+
+namespace partita {
+namespace {
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  throw Refused(fmt::format(text, std::forward<Args>(args)...));
+}
+
+class Outcome {
+ public:
+  Outcome(const Rules& rules, const Program& program, const std::vector<Ledger>& ranks)
+      : rules_(rules),
+        model_(rules.model),
+        program_(program),
+        ranks_(ranks),
+        trains_(program.optimizer.name != "none") {
+    for (const auto& [parameter, gradient] : model_.gradients) gradient_of_[parameter] = gradient;
+    for (const auto& [buffer, value] : model_.buffers) new_value_of_[buffer] = value;
+  }
+
+  std::vector<std::string> run() {
+    for (size_t r = 0; r < ranks_.size(); ++r) check_rank(static_cast<int32_t>(r));
+    if (reported_[{Result::kLoss, model_.loss}].empty()) wrong_.push_back("no rank reports the loss");
+    for (const auto& [parameter, gradient] : model_.gradients) {
+      check_covered("the gradient", gradient, reported_[{Result::kGradient, gradient}]);
+      if (trains_) check_covered("the updated parameter", parameter, updated_[parameter]);
+    }
+    for (const auto& [buffer, value] : model_.buffers)
+      check_covered("the new value of buffer", buffer, reported_[{Result::kBuffer, buffer}]);
+    return std::move(wrong_);
+  }
+
+ private:
+  std::string show(const Meaning& meaning) const { return to_text(meaning, model_, rules_.atoms); }
+
+  template <class Rule>
+  void allowed(int32_t rank, Rule rule) {
+    try {
+      rule();
+    } catch (const Refused& refused) {
+      wrong_.push_back(fmt::format("rank {}: {}", rank, refused.what()));
+    }
+  }
+
+  void check_rank(int32_t rank) {
+    for (const Result& result : program_.ranks[rank].results)
+      allowed(rank, [&] {
+        check_result(ranks_[rank], result);
+        reported_[{result.kind, result.tensor}].push_back(result.box);
+      });
+    for (const Load& load : program_.ranks[rank].loads)
+      if (trains_ && gradient_of_.contains(load.tensor))
+        allowed(rank, [&] {
+          check_updated(rank, load);
+          if (load.state < 0) updated_[load.tensor].push_back(load.box);
+        });
+    for (const Ledger::Alive& left : ranks_[rank].alive())
+      allowed(rank, [&] { check_left(program_.ranks[rank], left); });
+  }
+
+  /// The tensor of the Model that a result must hold.
+  TensorId needed_for(const Result& result) const {
+    if (result.kind == Result::kLoss && result.tensor != model_.loss)
+      refuse("reports {} as the loss", model_[result.tensor].name);
+    if (result.kind != Result::kBuffer) return result.tensor;
+    auto found = new_value_of_.find(result.tensor);
+    if (found == new_value_of_.end())
+      refuse("reports buffer {}, which does not change", model_[result.tensor].name);
+    return found->second;
+  }
+
+  void check_result(const Ledger& ledger, const Result& result) const {
+    TensorId needed = needed_for(result);
+    const Meaning& meaning = *ledger.read(result.slot, 0).meaning;
+    int32_t version = result.kind == Result::kParameter && trains_ ? 1 : 0;
+    Box met;
+    bool right = !meaning.addend.zero && meaning.tensor == needed && meaning.version == version &&
+                 meaning.state < 0 && meaning.addend.complete() && meet(meaning.box, result.box, met) &&
+                 inside(result.box, whole_box(rules_.atoms, needed));
+    if (!right)
+      refuse("reports {} {}{} from {}, which holds {}", name_of(result.kind), model_[result.tensor].name,
+             to_text(result.box), to_text(result.slot), show(meaning));
+  }
+
+  bool holds(const Ledger& ledger, Slot slot, const Load& load) const {
+    try {
+      const Meaning& meaning = *ledger.read(slot, load.microbatch).meaning;
+      return meaning.tensor == load.tensor && meaning.state == load.state && meaning.version == 1 &&
+             meaning.box == load.box;
+    } catch (const Refused&) {
+      return false;
+    }
+  }
+
+  /// The next step reads parameters and optimizer states where this one loaded them, or where it reports
+  /// them.
+  void check_updated(int32_t rank, const Load& load) const {
+    bool found = holds(ranks_[rank], load.slot, load);
+    for (const Result& result : program_.ranks[rank].results)
+      if (result.kind == Result::kParameter && result.tensor == load.tensor)
+        found |= holds(ranks_[rank], result.slot, load);
+    if (!found)
+      refuse("{}{}{} is never updated",
+             load.state < 0 ? "" : fmt::format("optimizer state {} of ", load.state),
+             model_[load.tensor].name, to_text(load.box));
+  }
+
+  void check_left(const RankProgram& program, const Ledger::Alive& left) const {
+    if (left.value->sends > 0 || left.value->receiving)
+      refuse("never waits for the transfer of {}", to_text(left.slot));
+    auto loaded = [&](const Load& load) {
+      return load.slot == left.slot &&
+             (left.slot.space == Space::kRank || load.microbatch == left.microbatch);
+    };
+    auto reported = [&](const Result& result) { return result.slot == left.slot; };
+    if (std::none_of(program.loads.begin(), program.loads.end(), loaded) &&
+        std::none_of(program.results.begin(), program.results.end(), reported))
+      refuse("never frees {} (micro-batch {}), which holds {}", to_text(left.slot), left.microbatch,
+             show(*left.value->meaning));
+  }
+
+  void check_covered(const char* what, TensorId tensor, const std::vector<Box>& boxes) {
+    std::vector<Box> missing = uncovered(whole_box(rules_.atoms, tensor), boxes);
+    if (!missing.empty())
+      wrong_.push_back(fmt::format("{} {}{} is on no rank after the step", what, model_[tensor].name,
+                                   to_text(missing[0])));
+  }
+
+  const Rules& rules_;
+  const Model& model_;
+  const Program& program_;
+  const std::vector<Ledger>& ranks_;
+  bool trains_;
+  std::map<TensorId, TensorId> gradient_of_, new_value_of_;
+  std::map<std::pair<int, TensorId>, std::vector<Box>> reported_;
+  std::map<TensorId, std::vector<Box>> updated_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_outcome(const Rules& rules, const Program& program,
+                                       const std::vector<Ledger>& ranks) {
+  return Outcome(rules, program, ranks).run();
+}
+
+}  // namespace partita
