@@ -89,8 +89,9 @@ class Outcome {
                  meaning.state < 0 && meaning.addend.complete() && meet(meaning.box, result.box, met) &&
                  inside(result.box, whole_box(rules_.atoms, needed));
     if (!right)
-      refuse("reports {} {}{} from {}, which holds {}", name_of(result.kind), model_[result.tensor].name,
-             to_text(result.box), to_text(result.slot), show(meaning));
+      refuse("reports {} {}{} from {}, which holds {}{}", name_of(result.kind), model_[result.tensor].name,
+             to_text(result.box), to_text(result.slot), show(meaning),
+             version > meaning.version ? " before its update" : "");
   }
 
   bool holds(const Ledger& ledger, Slot slot, const Load& load) const {

@@ -85,7 +85,7 @@ class RandomMutation {
         if (!instr.args.empty()) change_argument(instr.args[pick(instr.args.size())]);
         return;
       case 4:
-        instr.begin += chance(2) ? 1 : -1;
+        if (instr.kind == InstrKind::kSlice) instr.begin += chance(2) ? 1 : -1;
         return;
       case 5:
         if (instr.pieces.size() > 1) std::swap(instr.pieces.front(), instr.pieces.back());
@@ -125,7 +125,8 @@ class RandomMutation {
         at->microbatch = static_cast<int32_t>(pick(program_->microbatches));
         return;
       default:
-        at->tag = actions[pick(actions.size())].tag;
+        if (at->kind != ActionKind::kRun && at->kind != ActionKind::kFree)
+          at->tag = actions[pick(actions.size())].tag;
     }
   }
 

@@ -222,7 +222,8 @@ std::vector<at::Tensor> call(const Model& model, const Op& piece, const std::vec
     (i < in.size() ? instr.in : instr.out).push_back({Space::kLocal, static_cast<int32_t>(i)});
   Slots view;
   view.base[static_cast<int>(Space::kLocal)] = slots.data();
-  Call(model, instr).run(view);
+  torch::jit::Stack stack;
+  Call(model, instr).run(view, stack);
   return {slots.begin() + static_cast<ptrdiff_t>(in.size()), slots.end()};
 }
 

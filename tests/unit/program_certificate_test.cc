@@ -267,6 +267,9 @@ TEST(Certificate, SeesAParameterNeverUpdated) {
   after.pop_back();
   std::erase_if(small.program.ranks[0].results, [](const Result& r) { return r.kind == Result::kParameter; });
   expect_refused(small, small.program, {"rank 0: fc2.weight[0:6, 0:2] is never updated"});
+  small.report(small.program.ranks[0], Result::kParameter, kW2, {});
+  expect_refused(small, small.program,
+                 {"reports parameter fc2.weight[0:6, 0:2] from r2", "before its update"});
 }
 
 TEST(Certificate, SeesAMissingResult) {

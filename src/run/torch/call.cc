@@ -135,18 +135,21 @@ at::Tensor take(const Slots& slots, const Input& input) {
   return std::move(slot);
 }
 
-c10::IValue fill(const Item& item, const Slots& slots) {
-  if (item.kind == Item::kConstant) return item.constant;
-  if (item.kind == Item::kTensor) return take(slots, item.inputs[0]);
-  if (item.kind == Item::kTensors) {
+void push(const Item& item, const Slots& slots, torch::jit::Stack& stack) {
+  if (item.kind == Item::kConstant) {
+    stack.push_back(item.constant);
+  } else if (item.kind == Item::kTensor) {
+    stack.emplace_back(take(slots, item.inputs[0]));
+  } else if (item.kind == Item::kTensors) {
     c10::List<at::Tensor> list;
     for (const Input& input : item.inputs) list.push_back(take(slots, input));
-    return list;
+    stack.emplace_back(std::move(list));
+  } else {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const Input& input : item.inputs)
+      list.push_back(input.slot.index < 0 ? std::nullopt : std::optional(take(slots, input)));
+    stack.emplace_back(std::move(list));
   }
-  c10::List<std::optional<at::Tensor>> list;
-  for (const Input& input : item.inputs)
-    list.push_back(input.slot.index < 0 ? std::nullopt : std::optional(take(slots, input)));
-  return list;
 }
 
 void put(const Slots& slots, Slot slot, at::Tensor value) {
@@ -186,12 +189,11 @@ Call::Call(const Model& model, const Instr& instr) {
 Call::~Call() = default;
 Call::Call(Call&&) noexcept = default;
 
-void Call::run(const Slots& slots) const {
+void Call::run(const Slots& slots, torch::jit::Stack& stack) const {
   const Prepared& p = *prepared_;
   if (p.view && p.view->run(slots)) return;
-  c10::Stack stack;
-  stack.reserve(p.items.size());
-  for (const Item& item : p.items) stack.push_back(fill(item, slots));
+  stack.clear();
+  for (const Item& item : p.items) push(item, slots, stack);
   p.op.callBoxed(stack);
   for (Slot slot : p.drop) slots[slot].reset();
   if (p.spreads) {
@@ -199,10 +201,11 @@ void Call::run(const Slots& slots) const {
     if (values.size() < p.out.size())
       throw RunError(fmt::format("returned {} tensors, {} wanted", values.size(), p.out.size()));
     for (size_t i = 0; i < p.out.size(); ++i) put(slots, p.out[i], std::move(values[i]));
-    return;
+  } else {
+    for (size_t i = 0; i < p.out.size(); ++i)
+      put(slots, p.out[i], stack[i].isNone() ? at::Tensor() : std::move(stack[i]).toTensor());
   }
-  for (size_t i = 0; i < p.out.size(); ++i)
-    put(slots, p.out[i], stack[i].isNone() ? at::Tensor() : std::move(stack[i]).toTensor());
+  stack.clear();
 }
 
 }  // namespace partita

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/stack.h>
+
 #include <memory>
 
 #include "program/program.h"
@@ -17,7 +19,8 @@ class Call {
   Call(Call&&) noexcept;
 
   /// Runs it on `slots`: inputs named in the instruction's `drop` are gone afterwards, outputs are there.
-  void run(const Slots& slots) const;
+  /// `stack` is scratch, kept by the caller so that its memory is used again.
+  void run(const Slots& slots, torch::jit::Stack& stack) const;
 
  private:
   struct Prepared;

@@ -127,7 +127,7 @@ void Rank::run(BodyId id, int32_t microbatch) {
 }
 
 void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
-  if (prepared.call) return prepared.call->run(slots);
+  if (prepared.call) return prepared.call->run(slots, stack_);
   const Instr& instr = *prepared.instr;
   at::Tensor out;
   switch (instr.kind) {

@@ -38,6 +38,7 @@ class Rank {
   Position& at_;
   std::vector<at::Tensor> rank_, locals_;
   std::vector<std::vector<at::Tensor>> frames_;  // by micro-batch
+  torch::jit::Stack stack_;                      // scratch of dispatcher calls
   at::Tensor step_;                              // float32, what the fused optimizers read
   int64_t step_number_ = 0;
 };

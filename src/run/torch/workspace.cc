@@ -55,13 +55,14 @@ std::vector<OpMemory> measure_workspace(const Model& model, const HostViews& wei
     slice_box(value_of(model[load.tensor], weights, batch), leaves[load.tensor.value], load.box, span.data,
               span.type);
   }
+  torch::jit::Stack stack;
   std::vector<OpMemory> measured;
   for (const PreparedInstr& prepared : bodies[0].instrs) {
     int64_t before = counter.current;
     counter.peak = before;
     {
       CountingScope counting(&counter);
-      prepared.call->run({{rank.data(), nullptr, locals.data()}});
+      prepared.call->run({{rank.data(), nullptr, locals.data()}}, stack);
     }
     Bytes outputs = counter.current - before;
     measured.push_back({prepared.instr->op, outputs, counter.peak - before - outputs});
