@@ -21,12 +21,15 @@ void check_depth(std::string_view text, std::string_view where) {
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) input_error("{}: nested more than {} levels deep at byte {}", where, kMaxDepth, i);
+      if (++depth > kMaxDepth)
+        input_error("{}: nested more than {} levels deep at byte {}", where, kMaxDepth, i);
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -36,7 +39,8 @@ void check_depth(std::string_view text, std::string_view where) {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view where) {
-  if (text.size() > kMaxBytes) input_error("{}: {} bytes, more than the limit of {}", where, text.size(), kMaxBytes);
+  if (text.size() > kMaxBytes)
+    input_error("{}: {} bytes, more than the limit of {}", where, text.size(), kMaxBytes);
   check_depth(text, where);
   try {
     return Json::parse(text);
@@ -46,18 +50,20 @@ Json parse_json(std::string_view text, std::string_view where) {
     size_t start = text.rfind('\n', at == 0 ? 0 : at - 1);
     size_t column = start == text.npos ? at + 1 : at - start;
     if (at >= text.size())
-      input_error("{}:{}:{}: the file ends in the middle of a JSON value; it seems cut short: write it again", where,
-                  line, column);
+      input_error("{}:{}:{}: the file ends in the middle of a JSON value; it seems cut short: write it again",
+                  where, line, column);
     input_error("{}:{}:{}: this is not JSON: unexpected '{}'", where, line, column, text.substr(at, 1));
   } catch (const Json::out_of_range& error) {
     std::string_view reason = error.what();
-    input_error("{}: {}", where, reason.substr(reason.find("] ") + 2));  // after the library's own error number
+    input_error("{}: {}", where,
+                reason.substr(reason.find("] ") + 2));  // after the library's own error number
   }
 }
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) input_error("{}: cannot read this file; does it exist?", path);
+  if (!in || std::filesystem::is_directory(path))
+    input_error("{}: cannot read this file; does it exist?", path);
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();

@@ -33,8 +33,8 @@ class JsonIn {
   /// Element i of an array.
   JsonIn operator[](size_t index) const;
   JsonIn operator[](int index) const { return (*this)[static_cast<size_t>(index)]; }
-  size_t size() const;                      // of an array
-  std::vector<std::string> keys() const;    // of an object
+  size_t size() const;                    // of an array
+  std::vector<std::string> keys() const;  // of an object
   /// Every key must be one of `known`; an unknown one is an error that suggests the nearest.
   void only(const std::vector<std::string>& known) const;
 

@@ -35,7 +35,8 @@ int64_t parse_whole(std::string_view digits, std::string_view text, std::string_
   int64_t value = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
-    input_error("{}: \"{}\" is not a number; write a whole number, a decimal or a fraction such as 6/5", where, text);
+    input_error("{}: \"{}\" is not a number; write a whole number, a decimal or a fraction such as 6/5",
+                where, text);
   return value;
 }
 

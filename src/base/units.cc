@@ -12,9 +12,9 @@ struct Unit {
   std::string_view name;
   double factor;
 };
-constexpr Unit kUnits[] = {{"", 1},          {"B", 1},          {"kB", 1e3},        {"KB", 1e3},       {"KiB", 1024.0},
-                           {"MB", 1e6},      {"MiB", 0x1p20},   {"GB", 1e9},        {"GiB", 0x1p30},   {"TB", 1e12},
-                           {"TiB", 0x1p40}};
+constexpr Unit kUnits[] = {{"", 1},         {"B", 1},     {"kB", 1e3},     {"KB", 1e3},
+                           {"KiB", 1024.0}, {"MB", 1e6},  {"MiB", 0x1p20}, {"GB", 1e9},
+                           {"GiB", 0x1p30}, {"TB", 1e12}, {"TiB", 0x1p40}};
 
 }  // namespace
 

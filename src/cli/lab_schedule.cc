@@ -36,7 +36,8 @@ int chunks_of(const Schedule& schedule) {
 }
 
 // What no order of the same pipeline can beat; for shapes outside `make_flow`, the busiest device's work.
-Rational bound_of(const Schedule& schedule, const Costs& costs, const std::vector<int64_t>& cap, Objective objective) {
+Rational bound_of(const Schedule& schedule, const Costs& costs, const std::vector<int64_t>& cap,
+                  Objective objective) {
   Ticks ticks = to_ticks(costs, schedule.devices, schedule.stages, schedule.microbatches);
   if (fits_flow(schedule)) {
     std::vector<int64_t> limit = cap.empty() ? std::vector<int64_t>(schedule.devices, INT64_MAX) : cap;
@@ -56,16 +57,21 @@ Rational bound_of(const Schedule& schedule, const Costs& costs, const std::vecto
 // Pricing a split schedule by --backward alone would invent numbers.
 void check_priced(const Schedule& schedule, const ScheduleRequest& request) {
   if (is_split(schedule) && !request.split_priced && request.fused_priced && request.pricing.stages.empty())
-    input_error("schedule {}: runs input and weight gradients apart; give --input-grad and --weight-grad instead of "
-                "--backward", schedule.name);
+    input_error(
+        "schedule {}: runs input and weight gradients apart; give --input-grad and --weight-grad instead of "
+        "--backward",
+        schedule.name);
 }
 
-void check_cap(const Schedule& schedule, const Evaluation& run, const std::vector<int64_t>& cap, int64_t unit) {
+void check_cap(const Schedule& schedule, const Evaluation& run, const std::vector<int64_t>& cap,
+               int64_t unit) {
   for (size_t device = 0; device < cap.size(); ++device)
     if (run.peak_memory[device] > cap[device])
-      throw Infeasible(fmt::format("schedule {}: device {} needs {} chunks, the cap is {}; try --memory-cap {} or --name "
-                                   "search", schedule.name, device, Rational(run.peak_memory[device], unit).str(),
-                                   Rational(cap[device], unit).str(), Rational(run.peak_memory[device], unit).str()));
+      throw Infeasible(
+          fmt::format("schedule {}: device {} needs {} chunks, the cap is {}; try --memory-cap {} or --name "
+                      "search",
+                      schedule.name, device, Rational(run.peak_memory[device], unit).str(),
+                      Rational(cap[device], unit).str(), Rational(run.peak_memory[device], unit).str()));
 }
 
 struct Answer {
@@ -88,7 +94,8 @@ Json to_json(const Answer& answer) {
             {"stages", answer.schedule.stages},
             {"microbatches", answer.schedule.microbatches},
             {"deadlock", answer.run.deadlock}};
-  if (answer.run.deadlock) json["cycle"] = answer.run.cycle;
+  if (answer.run.deadlock)
+    json["cycle"] = answer.run.cycle;
   else {
     json["makespan"] = answer.run.makespan.str();
     json["span"] = answer.run.span.str();
@@ -114,15 +121,17 @@ std::string decimal(const Rational& value) {
 std::string to_text(const Answer& answer) {
   const Schedule& schedule = answer.schedule;
   const Evaluation& run = answer.run;
-  std::string text = fmt::format("{} on {} devices, {} stages, {} micro-batches\n", schedule.name, schedule.devices,
-                                 schedule.stages, schedule.microbatches);
+  std::string text = fmt::format("{} on {} devices, {} stages, {} micro-batches\n", schedule.name,
+                                 schedule.devices, schedule.stages, schedule.microbatches);
   if (run.deadlock) {
     text += "deadlock: every line waits for the next, the last for the first\n";
     for (const std::string& line : run.cycle) text += "  " + line + "\n";
     return text;
   }
-  text += fmt::format("makespan     {}  bubble {:.2f}%\n", decimal(run.makespan), 100 * run.bubble_makespan.to_double());
-  text += fmt::format("span         {}  bubble {:.2f}%\n", decimal(run.span), 100 * run.bubble_span.to_double());
+  text += fmt::format("makespan     {}  bubble {:.2f}%\n", decimal(run.makespan),
+                      100 * run.bubble_makespan.to_double());
+  text +=
+      fmt::format("span         {}  bubble {:.2f}%\n", decimal(run.span), 100 * run.bubble_span.to_double());
   text += fmt::format("peak chunks  {}\n", fmt::join(run.peak_chunks, " "));
   text += fmt::format("lower bound  {}  of the {}, by {}; gap {:.2f}%\n", decimal(answer.bound),
                       answer.objective == Objective::kSpan ? "span" : "makespan", answer.certified,
@@ -144,7 +153,8 @@ Answer judge(Schedule schedule, const ScheduleRequest& request) {
   if (is_mixed(schedule) && !request.fused_priced && request.pricing.stages.empty())
     for (StageCost& stage : costs.stages) stage.backward = stage.input_grad + stage.weight_grad;
   std::vector<int64_t> cap = cap_memory(request, schedule.devices, chunks_of(schedule));
-  Answer answer{.schedule = std::move(schedule), .objective = request.objective,
+  Answer answer{.schedule = std::move(schedule),
+                .objective = request.objective,
                 .per_chunk_memory = request.per_chunk_memory};
   answer.run = evaluate(answer.schedule, costs, request.queue);
   answer.bound = bound_of(answer.schedule, costs, cap, request.objective);
@@ -180,12 +190,16 @@ void run(const ScheduleFlags& flags, const Command& command) {
     input_error("lab schedule: give --name (one of {}, search), --csv FILE to read one, or --compare",
                 fmt::join(schedule_names(), ", "));
   Answer answer;
-  if (flags.name.empty()) answer = judge(parse_csv(read_file(flags.csv), flags.csv), request);
-  else if (flags.name == "search") search_and_answer(request, answer);
-  else answer = judge(named(flags.name, request), request);
+  if (flags.name.empty())
+    answer = judge(parse_csv(read_file(flags.csv), flags.csv), request);
+  else if (flags.name == "search")
+    search_and_answer(request, answer);
+  else
+    answer = judge(named(flags.name, request), request);
   if (!flags.name.empty() && !flags.csv.empty()) {
     if (!fits_flow(answer.schedule) && answer.schedule.streams == 1)
-      input_error("schedule {}: a stage on several devices has no place in PyTorch's CSV form", answer.schedule.name);
+      input_error("schedule {}: a stage on several devices has no place in PyTorch's CSV form",
+                  answer.schedule.name);
     write_file(flags.csv, to_csv(answer.schedule));
   }
   std::string text = to_text(answer);
@@ -195,14 +209,15 @@ void run(const ScheduleFlags& flags, const Command& command) {
 }
 
 void add_what(CLI::App& app, ScheduleFlags& flags) {
-  app.add_option("--name", flags.name,
-                 fmt::format("{} or search", fmt::join(schedule_names(), ", ")));
+  app.add_option("--name", flags.name, fmt::format("{} or search", fmt::join(schedule_names(), ", ")));
   app.add_option("--devices", flags.devices, "P");
   app.add_option("--microbatches", flags.microbatches, "m");
   app.add_option("--waves", flags.waves, "wave: W, 2 W chunks a device");
-  app.add_option("--chunks", flags.chunks, "stages a device holds (interleaved, looped-bfs, interleaved-zb, wave, search)");
+  app.add_option("--chunks", flags.chunks,
+                 "stages a device holds (interleaved, looped-bfs, interleaved-zb, wave, search)");
   app.add_option("--group", flags.group, "interleaved: micro-batches a group");
-  app.add_option("--placement", flags.placement, "search: linear, loop, v or zigzag; all are tried without it");
+  app.add_option("--placement", flags.placement,
+                 "search: linear, loop, v or zigzag; all are tried without it");
   app.add_option("--objective", flags.objective, "search: makespan (default) or span");
   app.add_option("--effort", flags.effort, "search: 1 to 5, default 3");
   app.add_option("--csv", flags.csv, "PyTorch's form: written with --name, read without");
@@ -221,11 +236,15 @@ void add_costs(CLI::App& app, ScheduleFlags& flags) {
   app.add_option("--head", flags.head, "extra forward time on the last stage");
   app.add_option("--stage-costs", flags.stage_costs, "CSV with a row for each stage");
   app.add_option("--links", flags.links, "CSV table of hops, a row for each sending device");
-  app.add_option("--memory-cap", flags.memory_cap, "live chunks a device may hold; one number or one a device, 8,8,6,6");
-  app.add_option("--cap-unit", flags.cap_unit, "the cap counts chunks (default) or whole microbatches of a device");
-  app.add_option("--held-after", flags.held_after, "what a chunk holds between input and weight gradient, default 1");
-  app.add_option("--weight-memory", flags.weight_memory,
-                 "--compare: weights of a device-stage, in micro-batches of activations; a second copy uses up the cap");
+  app.add_option("--memory-cap", flags.memory_cap,
+                 "live chunks a device may hold; one number or one a device, 8,8,6,6");
+  app.add_option("--cap-unit", flags.cap_unit,
+                 "the cap counts chunks (default) or whole microbatches of a device");
+  app.add_option("--held-after", flags.held_after,
+                 "what a chunk holds between input and weight gradient, default 1");
+  app.add_option(
+      "--weight-memory", flags.weight_memory,
+      "--compare: weights of a device-stage, in micro-batches of activations; a second copy uses up the cap");
   app.add_option("--queue", flags.queue, "per-peer (default) or single: one in-order queue a device");
 }
 

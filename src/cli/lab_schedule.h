@@ -23,12 +23,14 @@ struct ScheduleFlags {
 struct ScheduleRequest {
   ScheduleParams params;
   Pricing pricing;
-  bool split_priced = false;   ///< input-grad and weight-grad costs are known
-  bool fused_priced = false;   ///< a fused backward has its own cost, not merely the sum
-  std::vector<Rational> cap;   ///< chunks (or micro-batches) of each device; one entry: of all; empty: no limit
+  bool split_priced = false;  ///< input-grad and weight-grad costs are known
+  bool fused_priced = false;  ///< a fused backward has its own cost, not merely the sum
+  std::vector<Rational>
+      cap;  ///< chunks (or micro-batches) of each device; one entry: of all; empty: no limit
   bool cap_in_microbatches = false;
   int64_t per_chunk_memory = 1;
-  Rational weight_memory = 0;  ///< of one device-stage of weights, in micro-batches of activations; --compare only
+  Rational weight_memory =
+      0;  ///< of one device-stage of weights, in micro-batches of activations; --compare only
   Queue queue = Queue::kPerPeer;
   Objective objective = Objective::kMakespan;
   std::optional<Placement> placement;

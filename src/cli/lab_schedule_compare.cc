@@ -40,8 +40,8 @@ struct Outcome {
   std::string label, note;  // note: why there are no numbers
   bool fits = false;
   Evaluation run;
-  Rational held;     // peak of a device in micro-batches, a second copy of the weights counted in
-  int copies = 1;    // of the weights
+  Rational held;   // peak of a device in micro-batches, a second copy of the weights counted in
+  int copies = 1;  // of the weights
   Rational bound = 0;
 };
 
@@ -80,7 +80,8 @@ Outcome try_entry(const Entry& entry, const ScheduleRequest& request) {
   }
 }
 
-Outcome try_search(Placement placement, int chunks, const std::string& label, const ScheduleRequest& request) {
+Outcome try_search(Placement placement, int chunks, const std::string& label,
+                   const ScheduleRequest& request) {
   try {
     Found found = search_schedule(make_problem(request, placement, chunks));
     Outcome outcome = measure(found.schedule, request, label);
@@ -98,8 +99,10 @@ std::vector<Outcome> measure_all(const ScheduleRequest& request, const Command& 
     Placement placement;
     int chunks;
     const char* label;
-  } searches[] = {{Placement::kLinear, 1, "search linear"},   {Placement::kLoop, 2, "search loop v=2"},
-                  {Placement::kLoop, 4, "search loop v=4"},   {Placement::kZigzag, 2, "search zigzag v=2"},
+  } searches[] = {{Placement::kLinear, 1, "search linear"},
+                  {Placement::kLoop, 2, "search loop v=2"},
+                  {Placement::kLoop, 4, "search loop v=4"},
+                  {Placement::kZigzag, 2, "search zigzag v=2"},
                   {Placement::kZigzag, 4, "search zigzag v=4"}};
   for (const auto& search : searches) {
     command.say(fmt::format("lab schedule: {}", search.label));
@@ -131,21 +134,24 @@ Json to_json(const Outcome& outcome) {
 }
 
 std::string to_text(const std::vector<Outcome>& outcomes) {
-  std::string text = fmt::format("{:<20} {:>10} {:>8} {:>10} {:>8} {:>6} {:>7}  {}\n", "schedule", "makespan", "bubble",
-                                 "span", "bubble", "holds", "weights", "cap");
+  std::string text = fmt::format("{:<20} {:>10} {:>8} {:>10} {:>8} {:>6} {:>7}  {}\n", "schedule", "makespan",
+                                 "bubble", "span", "bubble", "holds", "weights", "cap");
   for (const Outcome& o : outcomes) {
     if (!o.note.empty()) {
       text += fmt::format("{:<20} {}\n", o.label, o.note);
       continue;
     }
     text += fmt::format("{:<20} {:>10.4f} {:>7.2f}% {:>10.4f} {:>7.2f}% {:>6.2f} {:>7}  {}", o.label,
-                        o.run.makespan.to_double(), 100 * o.run.bubble_makespan.to_double(), o.run.span.to_double(),
-                        100 * o.run.bubble_span.to_double(), o.held.to_double(), o.copies, o.fits ? "fits" : "over");
+                        o.run.makespan.to_double(), 100 * o.run.bubble_makespan.to_double(),
+                        o.run.span.to_double(), 100 * o.run.bubble_span.to_double(), o.held.to_double(),
+                        o.copies, o.fits ? "fits" : "over");
     if (o.bound > Rational(0))
       text += fmt::format("  gap {:.2f}%", 100 * (o.run.makespan.to_double() / o.bound.to_double() - 1));
     text += "\n";
   }
-  return text + "holds: the most micro-batches of activations live on a device, a second copy of the weights added\n";
+  return text +
+         "holds: the most micro-batches of activations live on a device, a second copy of the weights "
+         "added\n";
 }
 
 }  // namespace
@@ -154,7 +160,9 @@ void compare_schedules(const ScheduleRequest& request, const Command& command) {
   if (request.params.devices < 1 || request.params.microbatches < 1)
     input_error("lab schedule: --compare needs --devices and --microbatches, 1 or more each");
   if (!request.pricing.stages.empty())
-    input_error("lab schedule: --stage-costs has one number of stages, --compare has many; use --embedding and --head");
+    input_error(
+        "lab schedule: --stage-costs has one number of stages, --compare has many; use --embedding and "
+        "--head");
   ScheduleRequest both = request;
   // Split and fused schedules in one table need both prices: a backward is the sum of its halves.
   if (!request.split_priced) {
@@ -164,8 +172,9 @@ void compare_schedules(const ScheduleRequest& request, const Command& command) {
   std::vector<Outcome> outcomes = measure_all(both, command);
   Json rows = Json::array();
   for (const Outcome& outcome : outcomes) rows.push_back(to_json(outcome));
-  command.answer({{"devices", request.params.devices}, {"microbatches", request.params.microbatches}, {"rows", rows}},
-                 to_text(outcomes));
+  command.answer(
+      {{"devices", request.params.devices}, {"microbatches", request.params.microbatches}, {"rows", rows}},
+      to_text(outcomes));
 }
 
 }  // namespace partita

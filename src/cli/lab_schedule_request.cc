@@ -17,7 +17,8 @@ void read_costs(const ScheduleFlags& flags, ScheduleRequest& request) {
   StageCost& cost = request.pricing.cost;
   if (!flags.forward.empty()) cost.forward = cost_flag(flags.forward, "--forward");
   if (flags.input_grad.empty() != flags.weight_grad.empty())
-    input_error("lab schedule: --input-grad and --weight-grad belong together; give both, or --backward alone");
+    input_error(
+        "lab schedule: --input-grad and --weight-grad belong together; give both, or --backward alone");
   request.split_priced = !flags.input_grad.empty();
   request.fused_priced = !flags.backward.empty();
   if (request.split_priced) {
@@ -33,7 +34,8 @@ void read_costs(const ScheduleFlags& flags, ScheduleRequest& request) {
 }
 
 template <class Value>
-Value word(const char* flag, const std::string& text, const std::vector<std::pair<std::string, Value>>& known) {
+Value word(const char* flag, const std::string& text,
+           const std::vector<std::pair<std::string, Value>>& known) {
   std::vector<std::string> names;
   for (const auto& [name, value] : known) {
     if (name == text) return value;
@@ -44,12 +46,14 @@ Value word(const char* flag, const std::string& text, const std::vector<std::pai
 
 void read_memory(const ScheduleFlags& flags, ScheduleRequest& request) {
   Rational after = cost_flag(flags.held_after, "--held-after");
-  if (after > Rational(1)) input_error("--held-after: {} is more than the whole chunk; needs 0 to 1", flags.held_after);
+  if (after > Rational(1))
+    input_error("--held-after: {} is more than the whole chunk; needs 0 to 1", flags.held_after);
   request.per_chunk_memory = after.den();
   request.pricing.held = after.den();
   request.pricing.held_after = after.num();
   request.weight_memory = cost_flag(flags.weight_memory, "--weight-memory");
-  request.cap_in_microbatches = word<bool>("--cap-unit", flags.cap_unit, {{"chunks", false}, {"microbatches", true}});
+  request.cap_in_microbatches =
+      word<bool>("--cap-unit", flags.cap_unit, {{"chunks", false}, {"microbatches", true}});
   for (size_t at = 0; at < flags.memory_cap.size();) {
     size_t end = std::min(flags.memory_cap.find(',', at), flags.memory_cap.size());
     request.cap.push_back(cost_flag(flags.memory_cap.substr(at, end - at), "--memory-cap"));
@@ -63,14 +67,15 @@ ScheduleRequest read_request(const ScheduleFlags& flags) {
   ScheduleRequest request;
   request.params = {flags.devices, flags.microbatches, flags.chunks, flags.waves, flags.group};
   if (flags.waves && flags.chunks && flags.chunks != 2 * flags.waves)
-    input_error("lab schedule: --waves {} means {} chunks, not {}; give one of them", flags.waves, 2 * flags.waves,
-                flags.chunks);
+    input_error("lab schedule: --waves {} means {} chunks, not {}; give one of them", flags.waves,
+                2 * flags.waves, flags.chunks);
   read_costs(flags, request);
   read_memory(flags, request);
   request.pricing.per_chunk = word<bool>("--unit", flags.unit, {{"device-stage", false}, {"chunk", true}});
-  request.queue = word<Queue>("--queue", flags.queue, {{"per-peer", Queue::kPerPeer}, {"single", Queue::kSingle}});
-  request.objective =
-      word<Objective>("--objective", flags.objective, {{"makespan", Objective::kMakespan}, {"span", Objective::kSpan}});
+  request.queue =
+      word<Queue>("--queue", flags.queue, {{"per-peer", Queue::kPerPeer}, {"single", Queue::kSingle}});
+  request.objective = word<Objective>("--objective", flags.objective,
+                                      {{"makespan", Objective::kMakespan}, {"span", Objective::kSpan}});
   if (!flags.placement.empty()) request.placement = parse_placement(flags.placement, "--placement");
   if (flags.effort < 1 || flags.effort > 5) input_error("--effort: {}; needs 1 to 5", flags.effort);
   request.effort = flags.effort;
@@ -83,7 +88,8 @@ ScheduleRequest read_request(const ScheduleFlags& flags) {
 std::vector<int64_t> cap_memory(const ScheduleRequest& request, int devices, int chunks) {
   if (request.cap.empty()) return {};
   if (request.cap.size() != 1 && int(request.cap.size()) != devices)
-    input_error("--memory-cap: {} caps for {} devices; give one, or one for each", request.cap.size(), devices);
+    input_error("--memory-cap: {} caps for {} devices; give one, or one for each", request.cap.size(),
+                devices);
   std::vector<int64_t> cap;
   for (int device = 0; device < devices; ++device) {
     Rational held = request.cap[request.cap.size() == 1 ? 0 : device] * Rational(request.per_chunk_memory);

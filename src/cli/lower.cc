@@ -47,7 +47,8 @@ size_t action_count(const Program& program) {
 void dump(const std::string& folder, const PhaseLog& log, const Lowered& lowered) {
   std::filesystem::create_directories(folder);
   int number = 1;
-  for (const auto& [name, text] : log.texts) write_file(fmt::format("{}/{:02}-{}.txt", folder, number++, name), text);
+  for (const auto& [name, text] : log.texts)
+    write_file(fmt::format("{}/{:02}-{}.txt", folder, number++, name), text);
   write_file(fmt::format("{}/{:02}-program.json", folder, number), to_json(lowered.program, lowered.model));
 }
 
@@ -63,13 +64,14 @@ void run(const Options& options, const Command& command) {
   const Program& program = lowered.program;
   std::vector<Bytes> peaks;
   for (const RankMemory& rank : memory_of(lowered.model, program)) peaks.push_back(rank.peak);
-  Json json = {{"ranks", program.ranks.size()},   {"bodies", program.bodies.size()},
-               {"actions", action_count(program)}, {"certified", true},
+  Json json = {{"ranks", program.ranks.size()},     {"bodies", program.bodies.size()},
+               {"actions", action_count(program)},  {"certified", true},
                {"bytes_sent", bytes_sent(program)}, {"peak_bytes", peaks},
                {"seconds_to_lower", seconds}};
   std::string text = fmt::format("{} ranks, {} bodies, {} actions; certified in {}\n", program.ranks.size(),
                                  program.bodies.size(), action_count(program), show_seconds(seconds));
-  for (size_t r = 0; r < peaks.size(); ++r) text += fmt::format("rank {}: peak {}\n", r, show_bytes(peaks[r]));
+  for (size_t r = 0; r < peaks.size(); ++r)
+    text += fmt::format("rank {}: peak {}\n", r, show_bytes(peaks[r]));
   text += fmt::format("{} sent in a step\n", show_bytes(bytes_sent(program)));
   command.answer(json, text);
 }

@@ -68,12 +68,13 @@ void run(const Options& options, const Command& command) {
   PhaseLog log;
   lower_certified(model, result.fitting.front().plan, log);
   if (!options.output.empty()) write_file(options.output, to_json(result.fitting.front().plan));
-  Json json = {{"plans", Json::array()}, {"lost", Json::array()},          {"refused", result.refused},
+  Json json = {{"plans", Json::array()},    {"lost", Json::array()},         {"refused", result.refused},
                {"search_seconds", seconds}, {"evaluated", result.evaluated}, {"pruned", 0}};
   for (size_t i = 0; i < std::min(options.top, result.fitting.size()); ++i)
     json["plans"].push_back(write(result.fitting[i], tokens_of(model)));
   for (const Candidate& lost : result.beyond)
-    json["lost"].push_back({{"summary", lost.plan.summary}, {"peak_bytes", lost.peak_bytes}, {"reason", lost.reason}});
+    json["lost"].push_back(
+        {{"summary", lost.plan.summary}, {"peak_bytes", lost.peak_bytes}, {"reason", lost.reason}});
   command.answer(json, table(result, request, options.top));
 }
 
@@ -86,7 +87,8 @@ void add_plan(CLI::App& app, Command& command) {
   app.add_option("--optimizer", options->optimizer, "adamw, sgd or none")
       ->check(CLI::IsMember({"adamw", "sgd", "none"}));
   app.add_option("--top", options->top, "how many plans to list")->check(CLI::Range(1, 1000));
-  app.add_option("--allow", options->allow, "only these ways: dp,zero3,tp,pipeline,microbatches")->delimiter(',');
+  app.add_option("--allow", options->allow, "only these ways: dp,zero3,tp,pipeline,microbatches")
+      ->delimiter(',');
   app.add_option("--forbid", options->forbid, "not these ways")->delimiter(',');
   app.add_option("-o,--output", options->output, "write the best plan");
   app.footer("Example: partita plan gpt2.model.json --cluster 4xcpu --memory 2GiB -o plan.json");

@@ -14,7 +14,8 @@ Plan load_plan(const std::string& file) { return parse_plan(read_file(file), fil
 const RunApi& load_runtime() {
   std::string path = runtime_path();
   if (path.empty())
-    input_error("this command was built without the runtime; build it with `make build`, which installs PyTorch");
+    input_error(
+        "this command was built without the runtime; build it with `make build`, which installs PyTorch");
   void* library = dlopen(path.c_str(), RTLD_NOW);
   if (!library) input_error("cannot load the runtime: {}; build it again with `make build`", dlerror());
   auto entry = reinterpret_cast<const RunApi* (*)(int)>(dlsym(library, "partita_run_api"));

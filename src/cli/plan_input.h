@@ -11,7 +11,8 @@ namespace partita {
 /// Reads a plan file.
 Plan load_plan(const std::string& file);
 
-/// The functions of the runtime; InputError says how to build it where it is missing. Loaded once, kept loaded.
+/// The functions of the runtime; InputError says how to build it where it is missing. Loaded once, kept
+/// loaded.
 const RunApi& load_runtime();
 
 /// A lowered step as the runtime takes it. `lowered` must outlive it.

@@ -20,7 +20,8 @@ void run(const Options& options, const Command& command) {
   Model model = load(options.model);
   Plan plan = load_plan(options.plan);
   std::string name = options.cluster.empty() ? plan.cluster : options.cluster;
-  if (name.empty()) input_error("simulate: the plan names no cluster; give --cluster, for example --cluster 4xcpu");
+  if (name.empty())
+    input_error("simulate: the plan names no cluster; give --cluster, for example --cluster 4xcpu");
   Cluster cluster = read_cluster(name);
   if (num_ranks(cluster) < plan.ranks())
     input_error("--cluster {}: {} devices, the plan needs {}", name, num_ranks(cluster), plan.ranks());
@@ -28,9 +29,9 @@ void run(const Options& options, const Command& command) {
   Lowered lowered = lower_certified(model, plan, log);
   Trace trace = simulate(lowered.model, lowered.program, cluster);
   if (!options.trace.empty()) write_file(options.trace, to_chrome(trace));
-  std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n", plan.summary,
-                                 cluster.name, show_seconds(trace.step_seconds), 100 * trace.bubble,
-                                 show_seconds(trace.exposed_comm_seconds));
+  std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n",
+                                 plan.summary, cluster.name, show_seconds(trace.step_seconds),
+                                 100 * trace.bubble, show_seconds(trace.exposed_comm_seconds));
   for (size_t r = 0; r < trace.peak_bytes.size(); ++r)
     text += fmt::format("rank {}: peak {}\n", r, show_bytes(trace.peak_bytes[r]));
   command.answer({{"step_seconds", trace.step_seconds},

@@ -43,7 +43,8 @@ void run(const Options& options, const Command& command) {
   std::string text = plan.summary + "\n";
   for (size_t i = 0; i < report.steps.size(); ++i) {
     steps.push_back({{"loss", report.steps[i].loss}, {"seconds", report.steps[i].seconds}});
-    text += fmt::format("step {:>3}  loss {:.6f}  {}\n", i, report.steps[i].loss, show_seconds(report.steps[i].seconds));
+    text += fmt::format("step {:>3}  loss {:.6f}  {}\n", i, report.steps[i].loss,
+                        show_seconds(report.steps[i].seconds));
   }
   for (size_t r = 0; r < report.peak_bytes.size(); ++r)
     text += fmt::format("rank {}: peak {} counted, {} predicted\n", r, show_bytes(report.peak_bytes[r]),
@@ -61,7 +62,8 @@ void add_train(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   add_model_input(app, options->model);
   app.add_option("PLAN", options->plan, "a plan file; without one, data parallel over --ranks");
-  app.add_option("--ranks", options->ranks, "threads of this process, one a rank")->check(CLI::Range(1, 1024));
+  app.add_option("--ranks", options->ranks, "threads of this process, one a rank")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--steps", options->steps, "how many")->check(CLI::Range(1, 1000000));
   app.add_option("--seed", options->seed, "of weights and batches");
   app.footer("Example: partita train gpt2.model.json plan.json --steps 20");

@@ -20,8 +20,8 @@ struct Options {
   bool ignored_labels = false;
 };
 
-// Sums in another order differ by rounding: 1e-9 in double precision leaves room for many terms, single precision has
-// about 1e-7 a term.
+// Sums in another order differ by rounding: 1e-9 in double precision leaves room for many terms, single
+// precision has about 1e-7 a term.
 double tolerance_of(const Options& options, const Model& model) {
   if (options.tolerance > 0) return options.tolerance;
   return model[model.loss].dtype == DType::kFloat64 ? 1e-9 : 1e-3;
@@ -54,7 +54,8 @@ void run(const Options& options, Command& command) {
                {"measured_peak_bytes", report.peak_bytes},
                {"predicted_peak_bytes", predicted}};
   std::string text = fmt::format(
-      "{}: {} after two steps\nloss {:.1e}, gradients {:.1e}, parameters {:.1e}, buffers {:.1e} off (relative; "
+      "{}: {} after two steps\nloss {:.1e}, gradients {:.1e}, parameters {:.1e}, buffers {:.1e} off "
+      "(relative; "
       "tolerance {:.0e}){}\n",
       plan.summary, report.equal ? "equal to one device" : "DIFFERS from one device", report.loss_error,
       report.max_grad_error, report.max_param_error, report.max_buffer_error, report.tolerance,

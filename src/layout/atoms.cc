@@ -53,7 +53,8 @@ class AtomFinder {
       for (const DimProduct* side : {&a, &b})
         for (const DimRef& ref : *side)
           if (ref.kind == DimRef::kFactor && !dims.factors.contains(ref.operand))
-            dims.factors[ref.operand] = ref.dim == 1 ? Forest::Product{} : Forest::Product{forest_.add(ref.dim)};
+            dims.factors[ref.operand] =
+                ref.dim == 1 ? Forest::Product{} : Forest::Product{forest_.add(ref.dim)};
     ops_.push_back(std::move(dims));
   }
 
@@ -113,7 +114,8 @@ class AtomFinder {
   template <class Visit>
   void for_each_place(Visit visit) {
     for (const OpDims& op : ops_)
-      for (const Place& place : op.relation.places) visit(dim(op, place.big), dim(op, place.small), place.start);
+      for (const Place& place : op.relation.places)
+        visit(dim(op, place.big), dim(op, place.small), place.start);
   }
 
   size_t leaf_count() const {

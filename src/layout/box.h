@@ -17,8 +17,9 @@ struct Interval {
 /// Example: piece({0, 4}, 3, 0) == {0, 2}; piece({0, 4}, 3, 2) == {3, 4}.
 Interval piece(Interval whole, int64_t parts, int64_t index);
 
-/// A part of a tensor: for every dimension, an interval for every leaf (atom) of that dimension, outermost first.
-/// A dimension of size 1 has no leaves. Example: two of the four heads of a fused qkv weight [128, 3*4*32] are
+/// A part of a tensor: for every dimension, an interval for every leaf (atom) of that dimension, outermost
+/// first. A dimension of size 1 has no leaves. Example: two of the four heads of a fused qkv weight [128,
+/// 3*4*32] are
 /// {{[0,128)}, {[0,3), [1,3), [0,32)}}: strided in the whole tensor, dense on its rank.
 using Box = std::vector<std::vector<Interval>>;
 

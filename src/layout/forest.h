@@ -22,11 +22,12 @@ class Forest {
   /// Replaces products by their factors, down to leaves.
   Product leaves(const Product& product) const;
 
-  /// Makes the leaf (outer, inner) with inner of size `inner_size`. REQUIRES: is_leaf, inner_size divides its size.
+  /// Makes the leaf (outer, inner) with inner of size `inner_size`. REQUIRES: is_leaf, inner_size divides its
+  /// size.
   void cut(Node leaf, int64_t inner_size);
 
-  /// States that both products number the same elements in the same order. Where sizes do not nest, nothing is tied.
-  /// REQUIRES: equal sizes.
+  /// States that both products number the same elements in the same order. Where sizes do not nest, nothing
+  /// is tied. REQUIRES: equal sizes.
   void unify(const Product& a, const Product& b);
 
  private:

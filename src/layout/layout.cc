@@ -24,7 +24,8 @@ Shape compact_strides(const Shape& shape, const Shape& like) {
   std::iota(order.begin(), order.end(), size_t{0});
   // An expanded dimension has stride 0 and no place in memory: it keeps its place among its neighbours.
   bool expanded = std::any_of(like.begin(), like.end(), [](int64_t stride) { return stride == 0; });
-  if (!expanded) std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return like[a] > like[b]; });
+  if (!expanded)
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return like[a] > like[b]; });
   Shape strides(shape.size());
   int64_t next = 1;
   for (size_t i = order.size(); i-- > 0;) {

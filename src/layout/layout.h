@@ -18,8 +18,8 @@ struct AxisLayout {
   auto operator<=>(const AxisLayout&) const = default;
 };
 
-/// One entry per axis, space axes in mesh order, then the time axis of micro-batches. A leaf cut by several axes is
-/// cut by the first one first.
+/// One entry per axis, space axes in mesh order, then the time axis of micro-batches. A leaf cut by several
+/// axes is cut by the first one first.
 using Layout = std::vector<AxisLayout>;
 
 /// The piece at these coordinates (one per axis) of a tensor in this layout. Addends are not part of a box.
@@ -27,7 +27,8 @@ using Layout = std::vector<AxisLayout>;
 Box box_of(const Box& whole, const Layout& layout, const std::vector<int64_t>& axis_sizes,
            const std::vector<int64_t>& coordinates);
 
-/// Strides of a dense tensor of `shape` whose dimensions lie in memory in the order of `like` (largest stride first).
+/// Strides of a dense tensor of `shape` whose dimensions lie in memory in the order of `like` (largest stride
+/// first).
 Shape compact_strides(const Shape& shape, const Shape& like);
 
 /// "R", "S(1.0)", "P" per axis: "[S(0.0) R]".

@@ -119,7 +119,8 @@ class LoopFinder {
   // A factor that no operand has is no loop of the op.
   bool stands_in_operand(int r) const {
     for (size_t p = 0; p < positions_.size(); ++p)
-      if (static_cast<size_t>(positions_[p].operand) < op_.in.size() + op_.out.size() && root(static_cast<int>(p)) == r)
+      if (static_cast<size_t>(positions_[p].operand) < op_.in.size() + op_.out.size() &&
+          root(static_cast<int>(p)) == r)
         return true;
     return false;
   }
@@ -154,7 +155,8 @@ class LoopFinder {
 
   void set_roles(Loop& loop) const {
     for (size_t o = 0; o < op_.out.size(); ++o) {
-      bool cut = std::any_of(loop.outs.begin(), loop.outs.end(), [&](const Pos& p) { return p.operand == int(o); });
+      bool cut =
+          std::any_of(loop.outs.begin(), loop.outs.end(), [&](const Pos& p) { return p.operand == int(o); });
       auto reads = relation_.reads.find(static_cast<int>(o));
       bool read = std::any_of(loop.ins.begin(), loop.ins.end(), [&](const Pos& p) {
         return reads == relation_.reads.end() ||
@@ -176,8 +178,10 @@ class LoopFinder {
     for (size_t o = 0; o < loop.roles.size(); ++o)
       partial |= op_.has_out[o] && loop.roles[o] == LoopRole::kPartial;
     bool reducible = std::any_of(reduced.begin(), reduced.end(), [&](int p) { return root(p) == loop_root; });
-    if (partial && !reducible) loop = frozen_copy(loop, "its pieces cannot be added up");
-    else if (stands_twice(loop.ins) || stands_twice(loop.outs)) loop = frozen_copy(loop, "stands twice in one tensor");
+    if (partial && !reducible)
+      loop = frozen_copy(loop, "its pieces cannot be added up");
+    else if (stands_twice(loop.ins) || stands_twice(loop.outs))
+      loop = frozen_copy(loop, "stands twice in one tensor");
   }
 
   static Loop frozen_copy(Loop loop, const char* why) {

@@ -7,8 +7,8 @@
 
 namespace partita {
 
-/// Leaves of every dimension of every operand of one op, inputs first, then outputs, then the relation's factors
-/// (each factor is one dimension of an operand of its own).
+/// Leaves of every dimension of every operand of one op, inputs first, then outputs, then the relation's
+/// factors (each factor is one dimension of an operand of its own).
 using OperandLeaves = std::vector<std::vector<std::vector<AtomId>>>;
 
 /// The loops of one op: positions tied by its relation, with what splitting each would mean.

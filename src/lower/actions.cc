@@ -57,7 +57,13 @@ class ActionList {
 
   void send(Segment segment, int microbatch) {
     sent_after(segment, [&](size_t t, const Transfer& transfer, int32_t peer) {
-      add({ActionKind::kSend, {}, microbatch, r_.placement.slot(transfer.from_value), {}, peer, tag(t, microbatch)});
+      add({ActionKind::kSend,
+           {},
+           microbatch,
+           r_.placement.slot(transfer.from_value),
+           {},
+           peer,
+           tag(t, microbatch)});
     });
   }
 
@@ -78,7 +84,8 @@ class ActionList {
   Segment last_send(int value) {
     Segment last = Segment::kPrologue;
     for (const Transfer& transfer : r_.code.transfers)
-      if (transfer.from_stage == r_.stage && transfer.from_value == value) last = std::max(last, transfer.after);
+      if (transfer.from_stage == r_.stage && transfer.from_value == value)
+        last = std::max(last, transfer.after);
     return last;
   }
 

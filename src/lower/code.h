@@ -30,8 +30,9 @@ struct CodeStep {
   InstrKind kind = InstrKind::kCompute;
   OpId op;
   std::vector<int> in, out;  // values; -1 for an output PyTorch leaves out
-  std::vector<int> axes;     // collectives: the mesh axes of the group; kZeros of an addend: the axis it depends on
-  int dim = -1, leaf = -1;   // kAllGather, kReduceScatter, kSlice
+  std::vector<int>
+      axes;  // collectives: the mesh axes of the group; kZeros of an addend: the axis it depends on
+  int dim = -1, leaf = -1;  // kAllGather, kReduceScatter, kSlice
 };
 
 /// A value that travels to the same coordinates of another stage.
@@ -45,9 +46,9 @@ struct Transfer {
 struct StageCode {
   std::vector<Value> values;
   std::vector<CodeStep> segments[kSegments];
-  std::vector<std::pair<int, TensorId>> gradients;   // value, parameter
-  std::vector<int> parameters;                       // loaded values that the optimizer updates
-  std::vector<std::pair<int, TensorId>> buffers;     // value, buffer
+  std::vector<std::pair<int, TensorId>> gradients;  // value, parameter
+  std::vector<int> parameters;                      // loaded values that the optimizer updates
+  std::vector<std::pair<int, TensorId>> buffers;    // value, buffer
   int loss = -1;
 };
 
@@ -56,8 +57,10 @@ struct Code {
   std::vector<Transfer> transfers;
 };
 
-/// Writes the code of all stages: every op where it was assigned, every input turned into the layout it needs by the
-/// cheapest known conversion, what another stage makes brought over, gradients to where their parameters lie.
-Code write_code(const Model& model, const Plan& plan, const Transformed& transformed, const Assigned& assigned);
+/// Writes the code of all stages: every op where it was assigned, every input turned into the layout it needs
+/// by the cheapest known conversion, what another stage makes brought over, gradients to where their
+/// parameters lie.
+Code write_code(const Model& model, const Plan& plan, const Transformed& transformed,
+                const Assigned& assigned);
 
 }  // namespace partita

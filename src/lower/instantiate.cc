@@ -41,9 +41,14 @@ BodyId Library::body(const Body& body) {
   return id;
 }
 
-Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transformed& split, const StageCode& code,
-                           const Placement& placement, Library& library)
-    : model_(model), atoms_(atoms), split_(split), code_(code), placement_(placement), library_(library),
+Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transformed& split,
+                           const StageCode& code, const Placement& placement, Library& library)
+    : model_(model),
+      atoms_(atoms),
+      split_(split),
+      code_(code),
+      placement_(placement),
+      library_(library),
       whole_(model.ops.size()) {}
 
 Box Instantiator::box(int value) const {

@@ -22,7 +22,8 @@ class Library {
   std::multimap<size_t, BodyId> bodies_;
 };
 
-/// Fills coordinates into the code of one stage: layouts become boxes, boxes become shapes and local attributes.
+/// Fills coordinates into the code of one stage: layouts become boxes, boxes become shapes and local
+/// attributes.
 class Instantiator {
  public:
   Instantiator(const Model& model, const Atoms& atoms, const Transformed& split, const StageCode& code,
@@ -35,7 +36,8 @@ class Instantiator {
   Box box(int value) const;
   TypeId type(int value);
 
-  /// Mesh-axis sets that collectives use, in order of first use; an instruction's `group` is an index into it.
+  /// Mesh-axis sets that collectives use, in order of first use; an instruction's `group` is an index into
+  /// it.
   const std::vector<std::vector<int>>& groups() const { return groups_; }
 
  private:

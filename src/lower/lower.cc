@@ -46,8 +46,8 @@ Ordered order(const Partitioned& parts, const Plan& plan) {
   Schedule schedule = make_schedule(plan.schedule, {.devices = static_cast<int>(plan.stages.size()),
                                                     .microbatches = static_cast<int>(plan.microbatches)});
   if (schedule.stages != static_cast<int>(plan.stages.size()))
-    input_error("plan: schedule {} needs {} stages on {} devices, the plan has {}", plan.schedule, schedule.stages,
-                schedule.devices, plan.stages.size());
+    input_error("plan: schedule {} needs {} stages on {} devices, the plan has {}", plan.schedule,
+                schedule.stages, schedule.devices, plan.stages.size());
   return {parts, std::move(schedule)};
 }
 
@@ -56,9 +56,11 @@ Lowered lower(const Model& model, const Plan& plan, PhaseLog& log) {
   out.atoms = find_atoms(out.model);
   Plan checked = plan;
   if (!plan.model.empty() && plan.model != fingerprint(model))
-    input_error("plan: it was made for {}, the model is {}; make the plan again", plan.model, fingerprint(model));
+    input_error("plan: it was made for {}, the model is {}; make the plan again", plan.model,
+                fingerprint(model));
   checked.model.clear();
-  if (auto faults = check(checked, out.model, out.atoms); !faults.empty()) throw InputError("plan: " + faults.front());
+  if (auto faults = check(checked, out.model, out.atoms); !faults.empty())
+    throw InputError("plan: " + faults.front());
   Partitioned parts = partition(out.model, out.atoms, plan);
   if (log.keep) log.texts.push_back({"partition", to_text(out.model, parts)});
   Ordered ordered = order(parts, plan);

@@ -22,7 +22,8 @@ std::vector<int64_t> coordinates_of(int64_t index, const std::vector<int64_t>& a
 
 int64_t index_of(const std::vector<int64_t>& coordinates, const std::vector<int64_t>& axis_sizes) {
   int64_t index = 0;
-  for (size_t axis = 0; axis + 1 < axis_sizes.size(); ++axis) index = index * axis_sizes[axis] + coordinates[axis];
+  for (size_t axis = 0; axis + 1 < axis_sizes.size(); ++axis)
+    index = index * axis_sizes[axis] + coordinates[axis];
   return index;
 }
 
@@ -42,8 +43,13 @@ std::vector<int32_t> members(std::vector<int64_t> coordinates, const std::vector
 class Materializer {
  public:
   Materializer(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered)
-      : model_(model), atoms_(atoms), plan_(plan), ordered_(ordered), split_(ordered.parts.split),
-        code_(write_code(model, plan, split_, ordered.parts.assigned)), library_(program_) {}
+      : model_(model),
+        atoms_(atoms),
+        plan_(plan),
+        ordered_(ordered),
+        split_(ordered.parts.split),
+        code_(write_code(model, plan, split_, ordered.parts.assigned)),
+        library_(program_) {}
 
   Program run() {
     program_.microbatches = static_cast<int32_t>(plan_.microbatches);
@@ -109,8 +115,8 @@ class Materializer {
     return bodies;
   }
 
-  void add_loads(int stage, std::vector<int64_t> coordinates, const Placement& placement, Instantiator& instantiator,
-                 RankProgram& rank) {
+  void add_loads(int stage, std::vector<int64_t> coordinates, const Placement& placement,
+                 Instantiator& instantiator, RankProgram& rank) {
     const std::vector<Value>& values = code_.stages[stage].values;
     for (size_t v = 0; v < values.size(); ++v) {
       if (!values[v].loaded) continue;
@@ -131,7 +137,8 @@ class Materializer {
     instantiator.stand_at(coordinates);
   }
 
-  void add_results(int stage, const Placement& placement, const Instantiator& instantiator, RankProgram& rank) const {
+  void add_results(int stage, const Placement& placement, const Instantiator& instantiator,
+                   RankProgram& rank) const {
     const StageCode& code = code_.stages[stage];
     auto add = [&](Result::Kind kind, int value, TensorId tensor) {
       rank.results.push_back({kind, placement.slot(value), tensor, instantiator.box(value)});

@@ -79,8 +79,8 @@ class Placer {
     if (code_.values[v].lasting || kept_.contains(v)) return Death::kNever;
     auto sent = sent_.find(v);
     // The epilogue starts when its sends are done, so what it reads may die in it.
-    bool last_is_send = sent != sent_.end() &&
-                        (uses_[v].segment <= sent->second && uses_[v].segment != Segment::kEpilogue);
+    bool last_is_send =
+        sent != sent_.end() && (uses_[v].segment <= sent->second && uses_[v].segment != Segment::kEpilogue);
     if (last_is_send) return Death::kAfterSend;
     if (loops_ && slot.space == Space::kRank && in_loop(uses_[v].segment)) return Death::kAfterLoop;
     return Death::kInBody;

@@ -5,7 +5,8 @@
 namespace partita {
 namespace {
 
-/// Is this leaf cut by an axis after `axis`? Such a cut lies inside ours, so ours can be undone only after it.
+/// Is this leaf cut by an axis after `axis`? Such a cut lies inside ours, so ours can be undone only after
+/// it.
 bool cut_inside(const Layout& layout, size_t axis, const AxisLayout& where) {
   for (size_t later = axis + 1; later < layout.size(); ++later)
     if (layout[later] == where) return true;
@@ -73,6 +74,8 @@ class Converter {
 
 }  // namespace
 
-std::vector<Conversion> plan_conversion(const Layout& from, const Layout& to) { return Converter(from, to).run(); }
+std::vector<Conversion> plan_conversion(const Layout& from, const Layout& to) {
+  return Converter(from, to).run();
+}
 
 }  // namespace partita

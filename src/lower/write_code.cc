@@ -49,7 +49,9 @@ class CodeWriter {
   Layout replicated() const { return Layout(split_.axis_sizes.size()); }
   size_t time() const { return split_.time_axis(); }
   bool loops() const { return plan_.microbatches > 1; }
-  Segment segment_of(size_t op) const { return model_.ops[op].backward ? Segment::kBackward : Segment::kForward; }
+  Segment segment_of(size_t op) const {
+    return model_.ops[op].backward ? Segment::kBackward : Segment::kForward;
+  }
   int home(TensorId tensor) const {
     const std::vector<int>& stages = assigned_.stages[producer_[tensor.value]];
     return stages.empty() ? 0 : stages.front();
@@ -103,7 +105,8 @@ class CodeWriter {
         continue;
       }
       int storage = view ? value(stage, step.in[0]).storage : -1;
-      step.out.push_back(add_value(stage, {.tensor = op.outputs[o], .layout = split.made[o], .made = segment, .storage = storage}));
+      step.out.push_back(add_value(
+          stage, {.tensor = op.outputs[o], .layout = split.made[o], .made = segment, .storage = storage}));
       have(stage, op.outputs[o]).push_back({step.out.back(), split.level == Level::kBefore && view});
     }
     std::vector<int> outs = step.out;
@@ -113,13 +116,15 @@ class CodeWriter {
       if (out >= 0) settle_output(stage, segment, out);
   }
 
-  // A gradient stored in pieces is reduced as soon as it is made; a sum over micro-batches starts to accumulate.
+  // A gradient stored in pieces is reduced as soon as it is made; a sum over micro-batches starts to
+  // accumulate.
   void settle_output(int stage, Segment segment, int id) {
     TensorId tensor = value(stage, id).tensor;
     Layout layout = value(stage, id).layout;
     bool accumulate = loops() && layout[time()].kind == AxisLayout::kPartial && wanted_after_[tensor.value];
     auto parameter = parameter_of_.find(tensor);
-    if (parameter != parameter_of_.end() && reduced_each_time(parameter->second) && (accumulate || !loops())) {
+    if (parameter != parameter_of_.end() && reduced_each_time(parameter->second) &&
+        (accumulate || !loops())) {
       Layout stored = split_.stored[parameter->second.value];
       stored[time()] = layout[time()];
       id = want(stage, segment, tensor, stored);
@@ -192,7 +197,8 @@ class CodeWriter {
     int source = -1;
     if (segment == Segment::kEpilogue) {
       for (const Available& one : have(from, tensor))
-        if (usable(from, one, segment) && value(from, one.value).made != Segment::kEpilogue) source = one.value;
+        if (usable(from, one, segment) && value(from, one.value).made != Segment::kEpilogue)
+          source = one.value;
       CHECK(source >= 0);
     } else {
       source = want(from, after, tensor, need);
@@ -219,7 +225,12 @@ class CodeWriter {
         std::erase_if(have(stage, tensor), [&](const Available& one) { return one.value == current; });
       int id = add_value(stage, next);
       push(stage, segment,
-           {.kind = step.kind, .in = {current}, .out = {id}, .axes = step.axes, .dim = step.dim, .leaf = step.leaf});
+           {.kind = step.kind,
+            .in = {current},
+            .out = {id},
+            .axes = step.axes,
+            .dim = step.dim,
+            .leaf = step.leaf});
       current = id;
     }
     have(stage, tensor).push_back({current, stored});
@@ -239,7 +250,8 @@ class CodeWriter {
     return -1;
   }
 
-  // A tied parameter lies on several stages: its gradient travels as it was made, before any of them sums it in place.
+  // A tied parameter lies on several stages: its gradient travels as it was made, before any of them sums it
+  // in place.
   void fetch_gradient(TensorId parameter, TensorId gradient) {
     for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage) {
       bool made_inside = split_.ops[producer_[gradient.value]].level == Level::kInside;
@@ -269,7 +281,8 @@ class CodeWriter {
     }
   }
 
-  // An all-reduce changes its input in place. Where another name of that storage is read later, it works on a copy.
+  // An all-reduce changes its input in place. Where another name of that storage is read later, it works on a
+  // copy.
   static void protect_in_place(StageCode& code) {
     for (size_t s = 0; s < kSegments; ++s) {
       for (size_t k = 0; k < code.segments[s].size(); ++k) {
@@ -330,7 +343,8 @@ class CodeWriter {
 
 }  // namespace
 
-Code write_code(const Model& model, const Plan& plan, const Transformed& transformed, const Assigned& assigned) {
+Code write_code(const Model& model, const Plan& plan, const Transformed& transformed,
+                const Assigned& assigned) {
   return CodeWriter(model, plan, transformed, assigned).write();
 }
 

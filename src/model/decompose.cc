@@ -15,12 +15,9 @@ struct Fill {
   size_t value_position;  // of the fill value; 0: fixed
   double value;
 };
-constexpr Fill kFills[] = {{"aten.ones_like.default", 0, 1.0},
-                           {"aten.zeros_like.default", 0, 0.0},
-                           {"aten.empty_like.default", 0, 0.0},
-                           {"aten.full_like.default", 1, 0.0},
-                           {"aten.new_zeros.default", 0, 0.0},
-                           {"aten.new_ones.default", 0, 1.0},
+constexpr Fill kFills[] = {{"aten.ones_like.default", 0, 1.0},  {"aten.zeros_like.default", 0, 0.0},
+                           {"aten.empty_like.default", 0, 0.0}, {"aten.full_like.default", 1, 0.0},
+                           {"aten.new_zeros.default", 0, 0.0},  {"aten.new_ones.default", 0, 1.0},
                            {"aten.new_full.default", 2, 0.0}};
 
 Arg text_arg(Arg::Kind kind, std::string text) {
@@ -41,7 +38,8 @@ Op to_full(const Model& model, const Op& op, const Fill& fill) {
   const Tensor& out = model[op.outputs[0]];
   Op full{.name = op.name, .target = "aten.full.default", .outputs = op.outputs, .backward = op.backward};
   Arg value = fill.value_position ? op.args[fill.value_position] : float_arg(fill.value);
-  if (!is_floating(out.dtype) && value.kind == Arg::kFloat) value = Arg::of(static_cast<int64_t>(value.number));
+  if (!is_floating(out.dtype) && value.kind == Arg::kFloat)
+    value = Arg::of(static_cast<int64_t>(value.number));
   full.args = {Arg::list(out.shape), value};
   full.kwargs = {{"dtype", text_arg(Arg::kDType, std::string(dtype_name(out.dtype)))},
                  {"device", text_arg(Arg::kDevice, "cpu")}};
@@ -61,10 +59,13 @@ class Decomposer {
   void add(const Op& op) {
     for (const Fill& fill : kFills)
       if (op.target == fill.target) return emit(to_full(in_, op, fill));
-    bool mean = op.target == "aten.nll_loss_forward.default" && int_argument(op, 3, "reduction", kMean) == kMean &&
+    bool mean = op.target == "aten.nll_loss_forward.default" &&
+                int_argument(op, 3, "reduction", kMean) == kMean &&
                 argument(op, 2, "weight").kind == Arg::kNone;
-    if (mean) add_nll(op);
-    else emit(op);
+    if (mean)
+      add_nll(op);
+    else
+      emit(op);
   }
 
   void emit(Op op) {
@@ -85,7 +86,11 @@ class Decomposer {
                     const Tensor& like) {
     std::string name = op.name + suffix;
     TensorId id = fresh(name + ":0", like);
-    emit({.name = name, .target = std::move(target), .args = std::move(args), .outputs = {id}, .backward = op.backward});
+    emit({.name = name,
+          .target = std::move(target),
+          .args = std::move(args),
+          .outputs = {id},
+          .backward = op.backward});
     return id;
   }
 
@@ -117,7 +122,8 @@ class Decomposer {
           .outputs = {op.outputs[0]}});
   }
 
-  // Repeats the ops that lead from the batch to the labels, so that counting does not tie the loss's own labels to it.
+  // Repeats the ops that lead from the batch to the labels, so that counting does not tie the loss's own
+  // labels to it.
   TensorId copy_chain(TensorId id, const std::string& owner) {
     auto made = producer_.find(id);
     if (made == producer_.end()) return id;

@@ -4,9 +4,11 @@
 
 namespace partita {
 
-/// The same step with every op stated so that it can be split. New tensors and ops are added, ids of old tensors stay.
+/// The same step with every op stated so that it can be split. New tensors and ops are added, ids of old
+/// tensors stay.
 /// - `ones_like(x)` and its kin read only the shape of x: they become `full`, without the data edge.
-/// - A mean negative log likelihood becomes sum / count: the count is computed from the labels alone, by ops of its own
+/// - A mean negative log likelihood becomes sum / count: the count is computed from the labels alone, by ops
+/// of its own
 ///   (".count"), so that it can be complete before the first micro-batch.
 Model decompose(const Model& model);
 

@@ -13,11 +13,11 @@ struct Row {
   bool floating;
 };
 constexpr Row kRows[] = {
-    {DType::kFloat64, "float64", "fp64", 8, true}, {DType::kFloat32, "float32", "fp32", 4, true},
+    {DType::kFloat64, "float64", "fp64", 8, true},   {DType::kFloat32, "float32", "fp32", 4, true},
     {DType::kBFloat16, "bfloat16", "bf16", 2, true}, {DType::kFloat16, "float16", "fp16", 2, true},
-    {DType::kInt64, "int64", "i64", 8, false},     {DType::kInt32, "int32", "i32", 4, false},
-    {DType::kInt16, "int16", "i16", 2, false},     {DType::kInt8, "int8", "i8", 1, false},
-    {DType::kUInt8, "uint8", "u8", 1, false},      {DType::kBool, "bool", "b1", 1, false},
+    {DType::kInt64, "int64", "i64", 8, false},       {DType::kInt32, "int32", "i32", 4, false},
+    {DType::kInt16, "int16", "i16", 2, false},       {DType::kInt8, "int8", "i8", 1, false},
+    {DType::kUInt8, "uint8", "u8", 1, false},        {DType::kBool, "bool", "b1", 1, false},
 };
 
 const Row& row(DType dtype) { return kRows[static_cast<int>(dtype)]; }

@@ -7,7 +7,18 @@
 
 namespace partita {
 
-enum class DType : uint8_t { kFloat64, kFloat32, kBFloat16, kFloat16, kInt64, kInt32, kInt16, kInt8, kUInt8, kBool };
+enum class DType : uint8_t {
+  kFloat64,
+  kFloat32,
+  kBFloat16,
+  kFloat16,
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUInt8,
+  kBool
+};
 
 /// PyTorch's name: "float32", "bool".
 std::string_view dtype_name(DType dtype);

@@ -22,11 +22,12 @@ enum class Role : uint8_t { kValue, kParameter, kBuffer, kBatchInput, kConstant 
 struct Tensor {
   std::string name;
   Shape shape;
-  Shape strides;  // of the captured tensor, in elements; a local piece is compact in the same order of dimensions
+  Shape strides;  // of the captured tensor, in elements; a local piece is compact in the same order of
+                  // dimensions
   DType dtype = DType::kFloat32;
   Role role = Role::kValue;
-  bool trainable = false;      // parameters only
-  int64_t low = 0, high = 0;   // batch inputs of whole numbers: values lie in [low, high)
+  bool trainable = false;     // parameters only
+  int64_t low = 0, high = 0;  // batch inputs of whole numbers: values lie in [low, high)
 
   bool operator==(const Tensor&) const = default;
 };
@@ -34,10 +35,20 @@ struct Tensor {
 /// One argument of an op: a tensor, a plain value, or a list of arguments.
 struct Arg {
   enum Kind : uint8_t {
-    kNone, kTensor, kInt, kFloat, kBool, kText, kDType, kDevice, kLayout, kMemoryFormat, kList
+    kNone,
+    kTensor,
+    kInt,
+    kFloat,
+    kBool,
+    kText,
+    kDType,
+    kDevice,
+    kLayout,
+    kMemoryFormat,
+    kList
   };
   Kind kind = kNone;
-  TensorId tensor;         // kTensor. In a Model: an id of it; in a Program's instruction: an index into its inputs
+  TensorId tensor;  // kTensor. In a Model: an id of it; in a Program's instruction: an index into its inputs
   int64_t integer = 0;     // kInt, kBool
   double number = 0;       // kFloat
   std::string text;        // kText, kDType, kDevice, kLayout, kMemoryFormat
@@ -62,8 +73,8 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
-/// One whole training step as an ATen graph: forward, loss, backward, in execution order. It ends at gradients and
-/// new buffer values; optimizer, clipping and loss scale are appended by `lower` from the Plan.
+/// One whole training step as an ATen graph: forward, loss, backward, in execution order. It ends at
+/// gradients and new buffer values; optimizer, clipping and loss scale are appended by `lower` from the Plan.
 struct Model {
   std::string name;
   std::string torch;  // the version of PyTorch that captured it; empty for a model built otherwise
@@ -88,13 +99,14 @@ std::vector<TensorId> inputs_of(const Op& op);
 /// Example: `argument(softmax, 1, "dim")`.
 const Arg& argument(const Op& op, size_t position, std::string_view name);
 
-/// "gpt2#1f3a..." : the name and a hash of everything that matters to a plan. Equal for all floating dtypes of one
-/// model: `fingerprint(retype(m, d)) == fingerprint(m)`.
+/// "gpt2#1f3a..." : the name and a hash of everything that matters to a plan. Equal for all floating dtypes
+/// of one model: `fingerprint(retype(m, d)) == fingerprint(m)`.
 std::string fingerprint(const Model& model);
 
-/// Everything wrong with a model, one sentence each; empty when it is sound: ids are in range and names unique, every
-/// tensor is made once and before it is read, inputs of the step are made by no op, the loss is a floating scalar, and
-/// exactly the trainable parameters that the loss uses have a gradient, of their own shape.
+/// Everything wrong with a model, one sentence each; empty when it is sound: ids are in range and names
+/// unique, every tensor is made once and before it is read, inputs of the step are made by no op, the loss is
+/// a floating scalar, and exactly the trainable parameters that the loss uses have a gradient, of their own
+/// shape.
 std::vector<std::string> check(const Model& model);
 
 /// The versioned file format of docs/formats/model.md. `parse_model` is strict and ends with `check`.

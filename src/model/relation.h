@@ -9,7 +9,8 @@
 
 namespace partita {
 
-/// A dimension of an input, of an output, or a free factor of a given size (`operand` numbers it, `dim` is its size).
+/// A dimension of an input, of an output, or a free factor of a given size (`operand` numbers it, `dim` is
+/// its size).
 struct DimRef {
   enum Kind : uint8_t { kInput, kOutput, kFactor };
   Kind kind = kInput;
@@ -34,11 +35,11 @@ struct Place {
 struct Relation {
   std::vector<std::pair<DimProduct, DimProduct>> equal;  // ordered products, outermost first
   std::vector<Place> places;
-  std::vector<DimRef> reduced;               // may be split although the output lacks them: leaves a Partial sum
-  std::map<DimRef, std::string> frozen;      // must stay whole at this op; why
-  std::vector<std::vector<int>> linear;      // sets of inputs the op is jointly linear in: a Partial may pass
-  std::vector<int> addends;                  // inputs that must be Partial when a loop they lack is reduced (a bias)
-  std::map<int, std::vector<int>> reads;     // output -> inputs it reads; all where absent
+  std::vector<DimRef> reduced;           // may be split although the output lacks them: leaves a Partial sum
+  std::map<DimRef, std::string> frozen;  // must stay whole at this op; why
+  std::vector<std::vector<int>> linear;  // sets of inputs the op is jointly linear in: a Partial may pass
+  std::vector<int> addends;  // inputs that must be Partial when a loop they lack is reduced (a bias)
+  std::map<int, std::vector<int>> reads;  // output -> inputs it reads; all where absent
   bool opaque = false;
 
   void same(DimRef a, DimRef b) { equal.push_back({{a}, {b}}); }

@@ -26,9 +26,9 @@ void freeze_all(const OpView& op, Relation& relation) {
 }  // namespace
 
 std::vector<std::span<const Row>> row_tables() {
-  return {elementwise_rows(), matmul_rows(),     shape_rows(),      place_rows(),     scatter_rows(),
-          index_rows(),       reduce_rows(),     whole_rows(),      softmax_rows(),   norm_rows(),
-          batch_norm_rows(),  attention_rows(),  embedding_rows(),  convolution_rows(), pool_rows(),
+  return {elementwise_rows(), matmul_rows(),    shape_rows(),     place_rows(),       scatter_rows(),
+          index_rows(),       reduce_rows(),    whole_rows(),     softmax_rows(),     norm_rows(),
+          batch_norm_rows(),  attention_rows(), embedding_rows(), convolution_rows(), pool_rows(),
           loss_rows(),        constant_rows()};
 }
 
@@ -48,7 +48,8 @@ OpView view_of(const Model& model, const Op& op) {
     view.out.push_back(id ? model[id].shape : Shape{});
     view.has_out.push_back(static_cast<bool>(id));
   }
-  auto first = std::find_if(op.outputs.begin(), op.outputs.end(), [](TensorId id) { return static_cast<bool>(id); });
+  auto first =
+      std::find_if(op.outputs.begin(), op.outputs.end(), [](TensorId id) { return static_cast<bool>(id); });
   if (first != op.outputs.end()) view.dtype = model[*first].dtype;
   return view;
 }

@@ -28,10 +28,11 @@ struct Row {
   std::string_view target;                                         // "aten.mm.default"
   void (*relate)(const OpView& op, Relation& relation) = nullptr;  // letters, reducers, frozen dimensions
   Flops (*flops)(const OpView& op) = nullptr;  // products only, as FlopCounterMode counts; default 0
-  /// Makes the attributes of `local` fit its local shapes; `whole` and `local` are the same op. Default: nothing to do.
+  /// Makes the attributes of `local` fit its local shapes; `whole` and `local` are the same op. Default:
+  /// nothing to do.
   void (*localize)(const OpView& whole, const OpView& local, Op& op) = nullptr;
-  Bytes (*workspace)(const OpView& local) = nullptr;               // hidden temporary bytes of one call; default 0
-  bool view = false;                                               // outputs share the storage of input 0
+  Bytes (*workspace)(const OpView& local) = nullptr;  // hidden temporary bytes of one call; default 0
+  bool view = false;                                  // outputs share the storage of input 0
 };
 
 /// Null for an op without a row: it is opaque, and runs replicated.
@@ -53,7 +54,8 @@ Flops flops_of(const OpView& op);
 Bytes workspace_of(const OpView& local);
 bool is_view(const Op& op);
 
-/// The op with attributes for local shapes. Example: view [4,16] -> [64] on half the batch: sizes become [32].
+/// The op with attributes for local shapes. Example: view [4,16] -> [64] on half the batch: sizes become
+/// [32].
 Op localize(const OpView& whole, const OpView& local);
 
 // The tables, one per family.

@@ -1,5 +1,6 @@
-#include "base/error.h"
 #include "base/json.h"
+
+#include "base/error.h"
 #include "plan/plan.h"
 
 namespace partita {
@@ -8,8 +9,9 @@ namespace {
 constexpr int kVersion = 1;
 
 Json optimizer_json(const OptimizerSpec& o) {
-  return {{"name", o.name}, {"lr", o.lr},   {"beta1", o.beta1},          {"beta2", o.beta2},
-          {"eps", o.eps},   {"weight_decay", o.weight_decay}, {"momentum", o.momentum}};
+  return {{"name", o.name},        {"lr", o.lr},   {"beta1", o.beta1},
+          {"beta2", o.beta2},      {"eps", o.eps}, {"weight_decay", o.weight_decay},
+          {"momentum", o.momentum}};
 }
 
 OptimizerSpec read_optimizer(const JsonIn& in) {
@@ -60,8 +62,8 @@ std::vector<T> read_list(const JsonIn& in, Read read) {
 }  // namespace
 
 std::string to_json(const Plan& plan) {
-  Json out = {{"format", "partita.plan"}, {"version", kVersion},       {"summary", plan.summary},
-              {"model", plan.model},      {"cluster", plan.cluster},   {"memory", plan.memory},
+  Json out = {{"format", "partita.plan"}, {"version", kVersion},     {"summary", plan.summary},
+              {"model", plan.model},      {"cluster", plan.cluster}, {"memory", plan.memory},
               {"batch", plan.batch},      {"dtype", plan.dtype}};
   out["mesh"] = Json::array();
   for (const MeshAxis& axis : plan.mesh) out["mesh"].push_back({{"name", axis.name}, {"size", axis.size}});
@@ -72,7 +74,8 @@ std::string to_json(const Plan& plan) {
   out["stages"] = Json::array();
   for (const Stage& s : plan.stages) out["stages"].push_back({{"ops", s.ops}, {"devices", s.devices}});
   out["split"] = Json::array();
-  for (const SplitRule& s : plan.split) out["split"].push_back({{"ops", s.ops}, {"axis", s.axis}, {"atoms", s.atoms}});
+  for (const SplitRule& s : plan.split)
+    out["split"].push_back({{"ops", s.ops}, {"axis", s.axis}, {"atoms", s.atoms}});
   out["store"] = Json::array();
   for (const StoreRule& s : plan.store)
     out["store"].push_back({{"params", s.params}, {"axis", s.axis}, {"reduce", s.reduce}});
@@ -84,9 +87,10 @@ std::string to_json(const Plan& plan) {
 Plan parse_plan(std::string_view text, std::string_view where) {
   Json json = parse_json(text, where);
   JsonIn in(json, std::string(where));
-  in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh", "microbatches",
-           "loops", "stages", "split", "store", "schedule", "optimizer"});
-  if (in["format"].text() != "partita.plan") in["format"].fail("this is not a plan: needs to be \"partita.plan\"");
+  in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh",
+           "microbatches", "loops", "stages", "split", "store", "schedule", "optimizer"});
+  if (in["format"].text() != "partita.plan")
+    in["format"].fail("this is not a plan: needs to be \"partita.plan\"");
   in["version"].integer(1, kVersion);
   Plan plan{.model = in["model"].text(), .cluster = in["cluster"].text()};
   plan.memory = in["memory"].integer(0, INT64_MAX);
@@ -100,7 +104,8 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   JsonIn loops = in["loops"];
   if (loops.size() > 1) loops.fail("one time loop, \"mb\", is known; more come later");
   if (loops.size() == 1) plan.microbatch_atom = loops[size_t{0}]["atom"].text();
-  if (plan.microbatches > 1 && loops.size() == 0) loops.fail("needs the loop \"mb\" that makes the micro-batches");
+  if (plan.microbatches > 1 && loops.size() == 0)
+    loops.fail("needs the loop \"mb\" that makes the micro-batches");
   plan.stages = read_list<Stage>(in["stages"], read_stage);
   plan.split = read_list<SplitRule>(in["split"], read_split);
   plan.store = read_list<StoreRule>(in["store"], read_store);

@@ -17,7 +17,8 @@ std::string block_of(const std::string& op) {
   size_t begin = 0;
   while (begin <= path.size()) {
     size_t end = std::min(path.find('.', begin), path.size());
-    if (end > begin && std::all_of(path.begin() + begin, path.begin() + end, [](char c) { return std::isdigit(c); }))
+    if (end > begin &&
+        std::all_of(path.begin() + begin, path.begin() + end, [](char c) { return std::isdigit(c); }))
       return path.substr(0, end);
     begin = end + 1;
   }
@@ -49,9 +50,13 @@ std::vector<Block> find_blocks(const Model& model) {
   for (const Op& op : model.ops) {
     std::string name = block_of(op.name), forward = forward_part(op.name);
     behind |= !op.backward && !blocks.back().name.empty() && name == blocks.back().name;
-    size_t at = !name.empty() ? index[name] : home.contains(forward) ? home[forward] : behind ? blocks.size() - 1 : 0;
+    size_t at = !name.empty()            ? index[name]
+                : home.contains(forward) ? home[forward]
+                : behind                 ? blocks.size() - 1
+                                         : 0;
     if (!op.backward) home[forward] = at;
-    if (!op.backward && name.empty()) (behind ? sides[module_of(op.name)].second : sides[module_of(op.name)].first) = true;
+    if (!op.backward && name.empty())
+      (behind ? sides[module_of(op.name)].second : sides[module_of(op.name)].first) = true;
     blocks[at].flops += flops_of(view_of(model, op));
   }
   for (const auto& [module, side] : sides)
@@ -94,8 +99,9 @@ std::vector<Stage> pipeline_stages(const Model& model, int64_t count, int64_t de
   }
   std::vector<Block> blocks = find_blocks(model);
   if (static_cast<int64_t>(blocks.size()) < count)
-    input_error("recipe: {} pipeline stages need at least as many repeated blocks, this model has {}; try pp={}", count,
-                blocks.size(), blocks.size());
+    input_error(
+        "recipe: {} pipeline stages need at least as many repeated blocks, this model has {}; try pp={}",
+        count, blocks.size(), blocks.size());
   std::vector<size_t> starts = balance(blocks, count);
   for (int64_t s = 0; s < count; ++s) {
     size_t end = s + 1 < count ? starts[s + 1] : blocks.size();

@@ -35,13 +35,17 @@ std::vector<std::string> axis_names(const Plan& plan) {
 void check_axis(const Plan& plan, const std::string& axis, const std::string& where, Faults& faults) {
   std::vector<std::string> known = axis_names(plan);
   if (std::find(known.begin(), known.end(), axis) == known.end())
-    faults.push_back(fmt::format("{}: the mesh has no axis \"{}\"{}", where, axis, did_you_mean(axis, known)));
+    faults.push_back(
+        fmt::format("{}: the mesh has no axis \"{}\"{}", where, axis, did_you_mean(axis, known)));
 }
 
-void check_pattern(const std::string& pattern, const std::vector<std::string>& names, const std::string& where,
-                   Faults& faults) {
-  if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); })) return;
-  faults.push_back(fmt::format("{}: no op of this model is called \"{}\"{}", where, pattern, did_you_mean(pattern, names)));
+void check_pattern(const std::string& pattern, const std::vector<std::string>& names,
+                   const std::string& where, Faults& faults) {
+  if (std::any_of(names.begin(), names.end(),
+                  [&](const std::string& name) { return matches(pattern, name); }))
+    return;
+  faults.push_back(fmt::format("{}: no op of this model is called \"{}\"{}", where, pattern,
+                               did_you_mean(pattern, names)));
 }
 
 void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults& faults) {
@@ -51,10 +55,12 @@ void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults&
     std::string where = fmt::format("stages[{}]", s);
     for (const std::string& pattern : stage.ops) check_pattern(pattern, ops, where, faults);
     if (static_cast<int64_t>(stage.devices.size()) != plan.mesh_size())
-      faults.push_back(fmt::format("{}: {} devices, but the mesh has {}", where, stage.devices.size(), plan.mesh_size()));
+      faults.push_back(
+          fmt::format("{}: {} devices, but the mesh has {}", where, stage.devices.size(), plan.mesh_size()));
     for (int32_t device : stage.devices)
       if (!used.insert(device).second)
-        faults.push_back(fmt::format("{}: device {} is used twice; give every stage devices of its own", where, device));
+        faults.push_back(
+            fmt::format("{}: device {} is used twice; give every stage devices of its own", where, device));
   }
   if (plan.stages.empty()) faults.push_back("stages: needs at least one");
   int32_t next = 0;
@@ -84,9 +90,10 @@ void check_lengths(const Plan& plan, const Model& model, const Atoms& atoms, Fau
   if (plan.microbatches > 1) cut(plan.microbatch_atom, "micro-batches", plan.microbatches);
   for (const auto& [atom, use] : parts)
     if (atoms.sizes[atom.value] < use.first)
-      faults.push_back(fmt::format("split: {} has length {}, which cannot feed {} pieces ({}); use fewer ranks or "
-                                   "micro-batches, or a larger batch",
-                                   atoms.names[atom.value], atoms.sizes[atom.value], use.first, use.second));
+      faults.push_back(
+          fmt::format("split: {} has length {}, which cannot feed {} pieces ({}); use fewer ranks or "
+                      "micro-batches, or a larger batch",
+                      atoms.names[atom.value], atoms.sizes[atom.value], use.first, use.second));
 }
 
 }  // namespace
@@ -94,8 +101,8 @@ void check_lengths(const Plan& plan, const Model& model, const Atoms& atoms, Fau
 std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms& atoms) {
   Faults faults;
   if (!plan.model.empty() && plan.model != fingerprint(model))
-    faults.push_back(fmt::format("model: this plan was made for {}, the model is {}; make the plan again", plan.model,
-                                 fingerprint(model)));
+    faults.push_back(fmt::format("model: this plan was made for {}, the model is {}; make the plan again",
+                                 plan.model, fingerprint(model)));
   std::vector<std::string> ops;
   for (const Op& op : model.ops) ops.push_back(op.name);
   check_stages(plan, ops, faults);
@@ -112,7 +119,8 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
   }
   std::vector<std::string> schedules = schedule_names();
   if (std::find(schedules.begin(), schedules.end(), plan.schedule) == schedules.end())
-    faults.push_back(fmt::format("schedule: unknown \"{}\"{}", plan.schedule, did_you_mean(plan.schedule, schedules)));
+    faults.push_back(
+        fmt::format("schedule: unknown \"{}\"{}", plan.schedule, did_you_mean(plan.schedule, schedules)));
   if (plan.microbatches < 1) faults.push_back("microbatches: needs to be at least 1");
   if (faults.empty()) check_lengths(plan, model, atoms, faults);
   return faults;

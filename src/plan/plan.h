@@ -32,8 +32,8 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
-/// Parameters matching `params` are stored cut over `axis` (gradient and optimizer state with them), gathered where they
-/// are used and dropped after it. `reduce`: "each" micro-batch, or "once" after the last.
+/// Parameters matching `params` are stored cut over `axis` (gradient and optimizer state with them), gathered
+/// where they are used and dropped after it. `reduce`: "each" micro-batch, or "once" after the last.
 struct StoreRule {
   std::string params = "*";
   std::string axis;
@@ -63,8 +63,9 @@ struct Plan {
   int64_t ranks() const;
 };
 
-/// Everything wrong with a plan for this model, one sentence each; empty when it can be lowered: it belongs to the model
-/// (fingerprint), names exist, devices are used once, every atom is long enough for the pieces it is cut into.
+/// Everything wrong with a plan for this model, one sentence each; empty when it can be lowered: it belongs
+/// to the model (fingerprint), names exist, devices are used once, every atom is long enough for the pieces
+/// it is cut into.
 std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms& atoms);
 
 std::string to_json(const Plan& plan);

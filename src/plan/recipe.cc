@@ -44,15 +44,17 @@ std::string batch_atom(const Model& model, const Atoms& atoms) {
   return "";
 }
 
-RecipeBook::RecipeBook(const Model& model) : model_(model), whole_(decompose(model)), atoms_(find_atoms(whole_)) {}
+RecipeBook::RecipeBook(const Model& model)
+    : model_(model), whole_(decompose(model)), atoms_(find_atoms(whole_)) {}
 
-// One axis if every family has an atom long enough; else an axis per prime factor, so that 2 key heads with 2 query
-// heads each feed 4 ranks as 2 x 2.
+// One axis if every family has an atom long enough; else an axis per prime factor, so that 2 key heads with 2
+// query heads each feed 4 ranks as 2 x 2.
 void RecipeBook::add_tensor_axes(int64_t parts, Plan& plan) {
   auto [known, fresh] = families_.try_emplace(parts);
   if (fresh) known->second = tensor_atoms(whole_, atoms_, parts);
   const std::vector<std::vector<std::string>>& families = known->second;
-  if (families.empty()) input_error("recipe: this model has nothing to split over tp={}; try dp or pp", parts);
+  if (families.empty())
+    input_error("recipe: this model has nothing to split over tp={}; try dp or pp", parts);
   bool fits = std::all_of(families.begin(), families.end(),
                           [&](const auto& family) { return size_of(atoms_, family.front()) >= parts; });
   std::vector<int64_t> sizes = fits ? std::vector<int64_t>{parts} : prime_factors(parts);

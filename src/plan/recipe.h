@@ -20,9 +20,9 @@ struct RecipeSpec {
 /// "dp2 x tp2", "pp4, 1f1b, 8 micro-batches", "one device".
 std::string summary(const RecipeSpec& spec);
 
-/// Makes plans of recipes for one model; what they share (atoms, what tensor parallel may split) is found once.
-/// Nothing depends on module names: data parallel splits the batch atom, tensor parallel the atoms that `tensor_atoms`
-/// finds, stages are cut between repeated blocks by balanced flops.
+/// Makes plans of recipes for one model; what they share (atoms, what tensor parallel may split) is found
+/// once. Nothing depends on module names: data parallel splits the batch atom, tensor parallel the atoms that
+/// `tensor_atoms` finds, stages are cut between repeated blocks by balanced flops.
 class RecipeBook {
  public:
   /// `model` must outlive the book.
@@ -46,12 +46,13 @@ Plan recipe(const Model& model, const RecipeSpec& spec);
 /// The atom of the batch dimension: dimension 0 of the first batch input.
 std::string batch_atom(const Model& model, const Atoms& atoms);
 
-/// Atoms that can be split over `parts` ranks at the price of sums alone: every value that has them is used in pieces,
-/// nothing is gathered. Heads and hidden of a Transformer come out. Families of atoms that share a parameter (key heads
-/// and their group of query heads) stand together, the cheapest first.
+/// Atoms that can be split over `parts` ranks at the price of sums alone: every value that has them is used
+/// in pieces, nothing is gathered. Heads and hidden of a Transformer come out. Families of atoms that share a
+/// parameter (key heads and their group of query heads) stand together, the cheapest first.
 std::vector<std::vector<std::string>> tensor_atoms(const Model& model, const Atoms& atoms, int64_t parts);
 
-/// Contiguous blocks (repeated modules, by the first number in their path) to stages, least work on the busiest.
+/// Contiguous blocks (repeated modules, by the first number in their path) to stages, least work on the
+/// busiest.
 std::vector<Stage> pipeline_stages(const Model& model, int64_t count, int64_t devices_each);
 
 }  // namespace partita

@@ -11,9 +11,9 @@ namespace {
 
 /// What splitting one atom over one axis costs and saves.
 struct Price {
-  bool clean = true;     // no value cut at the atom is needed whole
-  double moved = 0;      // elements summed up over the ranks
-  double saved = 0;      // flops that each rank is spared
+  bool clean = true;  // no value cut at the atom is needed whole
+  double moved = 0;   // elements summed up over the ranks
+  double saved = 0;   // flops that each rank is spared
 };
 
 Price price_of(const Model& model, const Atoms& atoms, const std::string& name, int64_t parts) {
@@ -85,7 +85,8 @@ std::vector<Candidate> candidates(const Model& model, const Atoms& atoms, int64_
     Price price = price_of(model, atoms, atoms.names[a], pieces);
     if (price.clean && price.saved > price.moved) out.push_back({atom, std::move(parameters), price.moved});
   }
-  std::stable_sort(out.begin(), out.end(), [](const Candidate& x, const Candidate& y) { return x.moved < y.moved; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Candidate& x, const Candidate& y) { return x.moved < y.moved; });
   return out;
 }
 

@@ -33,8 +33,7 @@ class Transformer {
     for (size_t axis = 0; axis < plan.mesh.size(); ++axis)
       for (const SplitRule& rule : plan.split)
         if (rule.axis == plan.mesh[axis].name) seeds_[axis].push_back({rule.ops, atoms_of(rule.atoms)});
-    if (plan.microbatches > 1)
-      seeds_[plan.mesh.size()].push_back({"*", atoms_of({plan.microbatch_atom})});
+    if (plan.microbatches > 1) seeds_[plan.mesh.size()].push_back({"*", atoms_of({plan.microbatch_atom})});
     level_.assign(model.tensors.size(), Level::kBefore);
     find_ancestry();
     store_tensors();
@@ -114,7 +113,8 @@ class Transformer {
     }
   }
 
-  // The longest leaf that no axis cuts yet: pieces stay as equal as they can be. Too short for the axis: stays whole.
+  // The longest leaf that no axis cuts yet: pieces stay as equal as they can be. Too short for the axis:
+  // stays whole.
   AxisLayout longest_free_leaf(size_t t, size_t axis) const {
     AxisLayout best;
     int64_t longest = out_.axis_sizes[axis] - 1;
@@ -163,14 +163,15 @@ class Transformer {
   }
 
   // Inside the loop everything must be known inside it; after it, pieces cut over time are gone.
-  std::optional<Violation> check_time(size_t i, const std::vector<TensorId>& ins, const SplitOp& split) const {
+  std::optional<Violation> check_time(size_t i, const std::vector<TensorId>& ins,
+                                      const SplitOp& split) const {
     if (plan_.microbatches == 1) return std::nullopt;
     for (size_t k = 0; k < ins.size(); ++k) {
       if (model_[ins[k]].role == Role::kBatchInput) continue;  // loaded in whatever pieces are asked for
       AxisLayout::Kind have = layout_[ins[k].value][time()].kind, want = split.need[k][time()].kind;
-      bool late = split.level == Level::kInside &&
-                  (level_[ins[k].value] == Level::kAfter ||
-                   (have == AxisLayout::kPartial && want != AxisLayout::kPartial));
+      bool late =
+          split.level == Level::kInside && (level_[ins[k].value] == Level::kAfter ||
+                                            (have == AxisLayout::kPartial && want != AxisLayout::kPartial));
       bool gone = split.level != Level::kInside && have == AxisLayout::kShard;
       if (late || gone) return Violation{i, ins[k]};
     }
@@ -199,12 +200,14 @@ class Transformer {
   }
 
   // Of the free loops over these atoms the one that moves the fewest elements.
-  int best_loop(size_t i, const std::vector<TensorId>& ins, size_t axis, const std::set<AtomId>& atoms) const {
+  int best_loop(size_t i, const std::vector<TensorId>& ins, size_t axis,
+                const std::set<AtomId>& atoms) const {
     int best = -1;
     int64_t least = 0;
     const std::vector<Loop>& loops = atoms_.ops[i].loops;
     for (size_t l = 0; l < loops.size(); ++l) {
-      if (loops[l].frozen || !atoms.contains(loops[l].atom) || loops[l].size < out_.axis_sizes[axis]) continue;
+      if (loops[l].frozen || !atoms.contains(loops[l].atom) || loops[l].size < out_.axis_sizes[axis])
+        continue;
       if (axis == time() && loops[l].ins.empty()) continue;  // a constant is the same for every micro-batch
       int64_t moved = moved_elements(loops[l], ins, axis);
       if (best < 0 || moved < least) {
@@ -223,16 +226,19 @@ class Transformer {
         if (pos.operand == static_cast<int>(k)) want = AxisLayout::shard(pos.dim, pos.leaf);
       const AxisLayout& have = layout_[ins[k].value][axis];
       int64_t elements = numel(model_[ins[k]].shape);
-      if (have == want) moved -= want.kind == AxisLayout::kShard ? elements : 0;
-      else if (have.kind != AxisLayout::kReplicated) moved += elements;
+      if (have == want)
+        moved -= want.kind == AxisLayout::kShard ? elements : 0;
+      else if (have.kind != AxisLayout::kReplicated)
+        moved += elements;
     }
-    bool partial = std::any_of(loop.roles.begin(), loop.roles.end(), [](LoopRole r) { return r == LoopRole::kPartial; });
+    bool partial =
+        std::any_of(loop.roles.begin(), loop.roles.end(), [](LoopRole r) { return r == LoopRole::kPartial; });
     return moved + (partial ? 1 : 0);
   }
 
-  // A Partial passes through views, and where it meets others: several addends added first cost one sum, not several.
-  // Elsewhere it is completed at once, since one value often feeds several ops. Over time only views pass: anything else
-  // accumulates at once.
+  // A Partial passes through views, and where it meets others: several addends added first cost one sum, not
+  // several. Elsewhere it is completed at once, since one value often feeds several ops. Over time only views
+  // pass: anything else accumulates at once.
   const std::vector<int>* passing_set(size_t i, const std::vector<TensorId>& ins, size_t axis) const {
     bool view = is_view(model_.ops[i]);
     if (axis == time() && !view) return nullptr;
@@ -275,7 +281,7 @@ class Transformer {
   std::map<size_t, std::vector<Seeds>> seeds_;
   std::vector<Layout> layout_;  // of every tensor, as later ops will find it
   std::vector<Level> level_;
-  std::vector<bool> fixed_;     // per op: no batch input leads to it
+  std::vector<bool> fixed_;  // per op: no batch input leads to it
 };
 
 /// All ops that lead to the tensor.
@@ -284,7 +290,8 @@ std::set<size_t> ancestors(const Model& model, TensorId tensor) {
   std::set<size_t> ops;
   for (size_t i = model.ops.size(); i-- > 0;) {
     const Op& op = model.ops[i];
-    if (std::none_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) { return id && wanted.contains(id); }))
+    if (std::none_of(op.outputs.begin(), op.outputs.end(),
+                     [&](TensorId id) { return id && wanted.contains(id); }))
       continue;
     ops.insert(i);
     for (TensorId id : inputs_of(op)) wanted.insert(id);
@@ -306,9 +313,10 @@ Transformed transform(const Model& model, const Atoms& atoms, const Plan& plan) 
     size_t before = hoisted.size();
     hoisted.insert(ops.begin(), ops.end());
     if (!movable || hoisted.size() == before)
-      input_error("plan: {} needs all of {} before the last micro-batch has run, so this model cannot be cut into "
-                  "micro-batches; try --microbatches 1",
-                  model.ops[violation->op].name, model[violation->tensor].name);
+      input_error(
+          "plan: {} needs all of {} before the last micro-batch has run, so this model cannot be cut into "
+          "micro-batches; try --microbatches 1",
+          model.ops[violation->op].name, model[violation->tensor].name);
   }
 }
 

@@ -11,25 +11,28 @@ namespace partita {
 /// Where an op stands relative to the loop over micro-batches.
 enum class Level : uint8_t { kBefore, kInside, kAfter };
 
-/// One op after transform: how its pieces lie. `need[i]` is the layout its i-th input must have, `made[o]` the one its
-/// o-th output gets; the piece at any coordinates follows with box_of.
+/// One op after transform: how its pieces lie. `need[i]` is the layout its i-th input must have, `made[o]`
+/// the one its o-th output gets; the piece at any coordinates follows with box_of.
 struct SplitOp {
   std::vector<Layout> need, made;
   Level level = Level::kInside;
 };
 
-/// Every op with its split over the axes of the plan: the first primitive. No devices, no order, no transfers yet.
+/// Every op with its split over the axes of the plan: the first primitive. No devices, no order, no transfers
+/// yet.
 struct Transformed {
   std::vector<int64_t> axis_sizes;  // mesh axes, then micro-batches
   std::vector<SplitOp> ops;
-  std::vector<Layout> stored;       // per tensor: parameters, buffers, constants and batch inputs as they lie at rest
-  std::vector<bool> light;          // per op: no trainable parameter leads to it, any device may repeat it
+  std::vector<Layout>
+      stored;               // per tensor: parameters, buffers, constants and batch inputs as they lie at rest
+  std::vector<bool> light;  // per op: no trainable parameter leads to it, any device may repeat it
 
   size_t time_axis() const { return axis_sizes.size() - 1; }
 };
 
 /// REQUIRES: check(plan, model, atoms) is empty; `model` is decomposed when anything is split.
-/// InputError when an op inside the loop needs a value that is complete only after it: names both and says why.
+/// InputError when an op inside the loop needs a value that is complete only after it: names both and says
+/// why.
 Transformed transform(const Model& model, const Atoms& atoms, const Plan& plan);
 
 }  // namespace partita

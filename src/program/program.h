@@ -14,8 +14,9 @@ namespace partita {
 using BodyId = Id<struct BodyTag>;
 using TypeId = Id<struct TypeTag>;
 
-/// Where a value lives on a rank. `kRank`: for the whole step (parameters, gradients, accumulators). `kFrame`: once
-/// per micro-batch (what forward leaves for backward, what arrives from another stage). `kLocal`: inside one body.
+/// Where a value lives on a rank. `kRank`: for the whole step (parameters, gradients, accumulators).
+/// `kFrame`: once per micro-batch (what forward leaves for backward, what arrives from another stage).
+/// `kLocal`: inside one body.
 enum class Space : uint8_t { kRank, kFrame, kLocal };
 
 struct Slot {
@@ -33,9 +34,9 @@ struct TensorType {
 };
 Bytes bytes_of(const TensorType& type);
 
-/// Where pieces sit inside a dimension: dimension `dim` read as (outer, length, inner), pieces along `length`, which is
-/// leaf `leaf` of the dimension; outer and inner are the local sizes of the leaves around it.
-/// Example: heads of a fused qkv of shape [n, 3*4*32]: dim 1, leaf 1, outer 3, inner 32, length 4.
+/// Where pieces sit inside a dimension: dimension `dim` read as (outer, length, inner), pieces along
+/// `length`, which is leaf `leaf` of the dimension; outer and inner are the local sizes of the leaves around
+/// it. Example: heads of a fused qkv of shape [n, 3*4*32]: dim 1, leaf 1, outer 3, inner 32, length 4.
 struct Cut {
   int32_t dim = 0, leaf = 0;
   int64_t outer = 1, inner = 1;
@@ -54,20 +55,21 @@ enum class InstrKind : uint8_t {
   kOptimize        // in = parameter, gradient, states...; the parameter is updated in place; out[0] names it
 };
 
-/// One instruction of a body. Names in `drop` (inputs, or outputs nobody reads) die after it; a storage goes when its
-/// last name goes. kAllReduce, kAdd and kOptimize may have out[0] == in[0]: the slot then holds the new value.
+/// One instruction of a body. Names in `drop` (inputs, or outputs nobody reads) die after it; a storage goes
+/// when its last name goes. kAllReduce, kAdd and kOptimize may have out[0] == in[0]: the slot then holds the
+/// new value.
 struct Instr {
   InstrKind kind = InstrKind::kCompute;
-  OpId op;                                        // kCompute: the op of the Model it is a piece of
-  std::vector<Slot> in, out;                      // an output PyTorch leaves out has index -1
-  std::vector<TypeId> types;                      // of `out`
-  std::vector<Arg> args;                          // kCompute: local arguments; tensors are indices into `in`
+  OpId op;                    // kCompute: the op of the Model it is a piece of
+  std::vector<Slot> in, out;  // an output PyTorch leaves out has index -1
+  std::vector<TypeId> types;  // of `out`
+  std::vector<Arg> args;      // kCompute: local arguments; tensors are indices into `in`
   std::vector<std::pair<std::string, Arg>> kwargs;
-  int32_t group = -1;                             // collectives: index into the rank's groups
+  int32_t group = -1;  // collectives: index into the rank's groups
   Cut cut;
-  std::vector<int64_t> pieces;                    // kAllGather, kReduceScatter: length of each member's piece
-  int64_t begin = 0, length = 0;                  // kSlice
-  bool view = false;                              // kCompute: out[i] shares the storage of in[0]; nothing is allocated
+  std::vector<int64_t> pieces;    // kAllGather, kReduceScatter: length of each member's piece
+  int64_t begin = 0, length = 0;  // kSlice
+  bool view = false;              // kCompute: out[i] shares the storage of in[0]; nothing is allocated
   std::vector<Slot> drop;
 
   bool operator==(const Instr&) const = default;
@@ -83,20 +85,22 @@ struct Body {
 
 enum class ActionKind : uint8_t { kRun, kSend, kPostReceive, kWaitReceive, kWaitSend, kFree };
 
-/// One step of a rank. kSend starts a copy of `slot` to `peer` and does not wait; kPostReceive allocates `slot`
-/// (of `type`) and lets the copy come; the k-th send to a peer with a tag meets the k-th receive with it.
+/// One step of a rank. kSend starts a copy of `slot` to `peer` and does not wait; kPostReceive allocates
+/// `slot` (of `type`) and lets the copy come; the k-th send to a peer with a tag meets the k-th receive with
+/// it.
 struct Action {
   ActionKind kind = ActionKind::kRun;
-  BodyId body;              // kRun
-  int32_t microbatch = 0;   // the frame of every kFrame slot of this action
-  Slot slot;                // the others
-  TypeId type;              // kPostReceive
+  BodyId body;             // kRun
+  int32_t microbatch = 0;  // the frame of every kFrame slot of this action
+  Slot slot;               // the others
+  TypeId type;             // kPostReceive
   int32_t peer = -1, tag = 0;
   bool operator==(const Action&) const = default;
 };
 
-/// Before the step starts, `slot` (kRank, or kFrame of `microbatch`: a batch input) holds this box of this tensor, sliced
-/// from the global value, dense. `state` >= 0: optimizer state number `state` of the tensor, zeros before the first step.
+/// Before the step starts, `slot` (kRank, or kFrame of `microbatch`: a batch input) holds this box of this
+/// tensor, sliced from the global value, dense. `state` >= 0: optimizer state number `state` of the tensor,
+/// zeros before the first step.
 struct Load {
   Slot slot;
   int32_t microbatch = 0;
@@ -126,7 +130,8 @@ struct RankProgram {
   bool operator==(const RankProgram&) const = default;
 };
 
-/// What each rank executes. The object verified, the object simulated and the object executed are the same object.
+/// What each rank executes. The object verified, the object simulated and the object executed are the same
+/// object.
 struct Program {
   std::vector<TensorType> types;
   std::vector<Body> bodies;

@@ -7,8 +7,8 @@
 namespace partita {
 namespace {
 
-// With room for `window` micro-batches of the line that takes first on a device, micro-batch k enters only when
-// k - window has left through the line that gives last.
+// With room for `window` micro-batches of the line that takes first on a device, micro-batch k enters only
+// when k - window has left through the line that gives last.
 struct Room {
   int enter, leave, window;
 };
@@ -49,14 +49,16 @@ int64_t jackson(std::vector<std::array<int64_t, 3>>& jobs) {  // head, cost, tai
     ready.pop();
     int64_t until = next < jobs.size() ? std::min(left, jobs[next][0] - now) : left;
     now += until;
-    if (until < left) ready.emplace(tail, left - until);
-    else bound = std::max(bound, now + tail);
+    if (until < left)
+      ready.emplace(tail, left - until);
+    else
+      bound = std::max(bound, now + tail);
   }
   return bound;
 }
 
-// Memory-time that one micro-batch occupies on `device` at least: what each stage holds, over the shortest time
-// between its take and its give.
+// Memory-time that one micro-batch occupies on `device` at least: what each stage holds, over the shortest
+// time between its take and its give.
 int64_t memory_time(const Flow& flow, const std::vector<std::vector<int64_t>>& distance, int device) {
   int64_t area = 0;
   for (int from : flow.of_device[device]) {
@@ -64,8 +66,10 @@ int64_t memory_time(const Flow& flow, const std::vector<std::vector<int64_t>>& d
     for (int to : flow.of_device[device]) {
       const Flow::Line &first = flow.lines[from], &last = flow.lines[to];
       if (first.stage != last.stage || first.stream != last.stream || last.give == 0) continue;
-      if (from == to) area += first.take * first.cost;
-      else area += last.give * (distance[from][to] + last.cost);
+      if (from == to)
+        area += first.take * first.cost;
+      else
+        area += last.give * (distance[from][to] + last.cost);
     }
   }
   return area;

@@ -59,8 +59,9 @@ class Census {
     uint8_t fused = bit(StepKind::kForward) | bit(StepKind::kBackward);
     uint8_t split = bit(StepKind::kForward) | bit(StepKind::kInputGrad) | bit(StepKind::kWeightGrad);
     bool whole = trained ? seen.kinds == fused || seen.kinds == split : seen.kinds == bit(StepKind::kForward);
-    if (!whole) say(fmt::format("stage {} micro-batch {}: runs {}; needs {}", stage, k, names(seen.kinds),
-                                trained ? "F and B, or F, I and W" : "F only"));
+    if (!whole)
+      say(fmt::format("stage {} micro-batch {}: runs {}; needs {}", stage, k, names(seen.kinds),
+                      trained ? "F and B, or F, I and W" : "F only"));
   }
 
   // A stage on several devices runs on all of them or on none.

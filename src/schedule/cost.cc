@@ -14,7 +14,8 @@ class Scaler {
  public:
   explicit Scaler(const Costs& costs) {
     for (const StageCost& cost : costs.stages)
-      for (const Rational* part : {&cost.forward, &cost.input_grad, &cost.weight_grad, &cost.backward}) see(*part);
+      for (const Rational* part : {&cost.forward, &cost.input_grad, &cost.weight_grad, &cost.backward})
+        see(*part);
     see(costs.hop);
     for (const Rational& link : costs.links) see(link);
   }

@@ -53,8 +53,8 @@ struct Ticks {
   Rational time(int64_t ticks) const { return Rational(ticks, per_unit); }
 };
 
-/// Scales costs to the least common denominator. Throws InputError when a cost is negative, when the number of
-/// stages is not `stages`, or when the sum over `microbatches` would not fit 62 bits.
+/// Scales costs to the least common denominator. Throws InputError when a cost is negative, when the number
+/// of stages is not `stages`, or when the sum over `microbatches` would not fit 62 bits.
 Ticks to_ticks(const Costs& costs, int devices, int stages, int microbatches);
 
 }  // namespace partita

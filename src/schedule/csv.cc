@@ -12,21 +12,24 @@ namespace {
 
 constexpr int kMaxIndex = 1 << 20;
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
-constexpr std::string_view kIgnored[] = {"SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+constexpr std::string_view kIgnored[] = {"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
+                                         "UNSHARD", "RESHARD", "REDUCE_GRAD"};
 
 struct Where {
   std::string_view file;
   int row, cell;
 
   [[noreturn]] void fail(std::string_view text, std::string_view why) const {
-    input_error("{}: row {}, cell {}: \"{}\" {}; needs stage, action, micro-batch such as 2F0, 1B3 or (2F4;5B1){}", file,
-                row + 1, cell + 1, text, why, kOverlap);
+    input_error(
+        "{}: row {}, cell {}: \"{}\" {}; needs stage, action, micro-batch such as 2F0, 1B3 or (2F4;5B1){}",
+        file, row + 1, cell + 1, text, why, kOverlap);
   }
 };
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
+    text.remove_suffix(1);
   return text;
 }
 
@@ -61,7 +64,8 @@ void parse_cell(std::string_view text, const Where& where, std::vector<Step>& li
   if (text.empty()) return;
   if (text.front() != '(') return parse_action(text, where, list);
   size_t close = text.find(')');
-  if (close == text.npos || text.substr(close + 1) != kOverlap) where.fail(text, "is not an overlapped block");
+  if (close == text.npos || text.substr(close + 1) != kOverlap)
+    where.fail(text, "is not an overlapped block");
   std::string_view inside = text.substr(1, close - 1);
   size_t first = list.size();
   for (size_t at = 0; at <= inside.size();) {
@@ -90,13 +94,16 @@ std::vector<std::vector<Step>> parse_rows(std::string_view text, std::string_vie
   return rows;
 }
 
-// PyTorch's Schedule1F1B writes the forwards of its last rank one too high (3F1 .. 3F8 beside 3B0 .. 3B7; seen in
-// 2.13): nothing else has a forward without its backward and the reverse, so that row is read as it was meant.
+// PyTorch's Schedule1F1B writes the forwards of its last rank one too high (3F1 .. 3F8 beside 3B0 .. 3B7;
+// seen in 2.13): nothing else has a forward without its backward and the reverse, so that row is read as it
+// was meant.
 void mend_shifted_forwards(std::vector<Step>& list) {
   std::map<int, std::pair<std::set<int>, std::set<int>>> seen;  // stage -> forwards, backwards
   for (const Step& step : list) {
-    if (step.kind == StepKind::kForward) seen[step.stage].first.insert(step.microbatch);
-    else if (step.kind != StepKind::kWeightGrad) seen[step.stage].second.insert(step.microbatch);
+    if (step.kind == StepKind::kForward)
+      seen[step.stage].first.insert(step.microbatch);
+    else if (step.kind != StepKind::kWeightGrad)
+      seen[step.stage].second.insert(step.microbatch);
   }
   for (const auto& [stage, both] : seen) {
     const auto& [forwards, backwards] = both;
@@ -115,8 +122,9 @@ void find_streams(Schedule& schedule, std::string_view where) {
     for (const Step& step : schedule.order[device]) {
       int& at = route[step.microbatch][step.stage];
       if (at >= 0 && at != device)
-        input_error("{}: stage {} of micro-batch {} is on rank {} and on rank {}; one rank must run all of it", where,
-                    step.stage, step.microbatch, at, device);
+        input_error(
+            "{}: stage {} of micro-batch {} is on rank {} and on rank {}; one rank must run all of it", where,
+            step.stage, step.microbatch, at, device);
       at = device;
     }
   std::map<std::vector<int>, int> streams;
@@ -167,7 +175,8 @@ Schedule parse_csv(std::string_view text, std::string_view where) {
       schedule.microbatches = std::max(schedule.microbatches, step.microbatch + 1);
     }
   if (int64_t(schedule.stages) * schedule.microbatches > 50'000'000)
-    input_error("{}: {} stages times {} micro-batches; use fewer", where, schedule.stages, schedule.microbatches);
+    input_error("{}: {} stages times {} micro-batches; use fewer", where, schedule.stages,
+                schedule.microbatches);
   find_streams(schedule, where);
   if (std::vector<std::string> problems = check(schedule); !problems.empty())
     input_error("{}: {}", where, problems.front());

@@ -75,7 +75,9 @@ std::string draw(const Schedule& schedule, const Evaluation& run, bool colour, i
     text += fmt::format("device {:<3} {} idle {:4.1f}%\n", device, paint(row, colour),
                         100 * (1 - double(busy) / double(to - from)));
   }
-  return text + "a digit starts a step of that micro-batch; - forward, = backward, ~ input-grad, + weight-grad, . idle\n";
+  return text +
+         "a digit starts a step of that micro-batch; - forward, = backward, ~ input-grad, + weight-grad, . "
+         "idle\n";
 }
 
 }  // namespace partita

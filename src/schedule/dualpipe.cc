@@ -2,14 +2,14 @@
 #include <deque>
 
 #include "base/error.h"
-#include "schedule/rows.h"
 #include "schedule/placement.h"
+#include "schedule/rows.h"
 
 namespace partita {
 namespace {
 
-// One device of DualPipe: two lanes, each a stage with its own micro-batches. Lane 0 is the one that enters at
-// the near end. The phases are those of DeepSeek's dualpipe.py.
+// One device of DualPipe: two lanes, each a stage with its own micro-batches. Lane 0 is the one that enters
+// at the near end. The phases are those of DeepSeek's dualpipe.py.
 class DualLane {
  public:
   struct Lane {
@@ -58,8 +58,10 @@ void dual_phases(DualLane lane, int half, int h, int each) {
   repeat(rest, [&](int) { lane.input_grad(1), lane.weight_grad(), lane.forward(1); });
   repeat(each - 2 * half + h + 1, [&](int i) {
     // The turning ranks feed their own first backward, so that pair cannot overlap.
-    if (i == 0 && rest == 0) lane.forward(0), lane.backward(1);
-    else lane.overlap(0, 1);
+    if (i == 0 && rest == 0)
+      lane.forward(0), lane.backward(1);
+    else
+      lane.overlap(0, 1);
     lane.overlap(1, 0);
   });
   repeat(rest, [&](int) { lane.backward(1), lane.overlap(1, 0); });
@@ -76,14 +78,15 @@ void dual_phases(DualLane lane, int half, int h, int each) {
 
 }  // namespace
 
-// device 0: F0 F1 F2 f0 i0 w f1 [F3 b1] ...       capital: the stream that enters at device 0, small: the other
-// device 3: f0 f1 f2 F0 I0 w F1 [f3 B1] ...       [ ]: one overlapped block                       (P = 4)
-// DualPipe: two streams from both ends, every device holds two stages; forward hides the other's backward.
+// device 0: F0 F1 F2 f0 i0 w f1 [F3 b1] ...       capital: the stream that enters at device 0, small: the
+// other device 3: f0 f1 f2 F0 I0 w F1 [f3 B1] ...       [ ]: one overlapped block                       (P =
+// 4) DualPipe: two streams from both ends, every device holds two stages; forward hides the other's backward.
 Schedule dualpipe(const ScheduleParams& params) {
   const int P = params.devices, m = params.microbatches;
   if (P % 2 || m % 2 || m < 2 * P)
-    input_error("schedule dualpipe: {} devices and {} micro-batches; needs even numbers and {} or more micro-batches",
-                P, m, 2 * P);
+    input_error(
+        "schedule dualpipe: {} devices and {} micro-batches; needs even numbers and {} or more micro-batches",
+        P, m, 2 * P);
   Schedule schedule = blank("dualpipe", Placement::kLinear, params, 1);
   schedule.streams = 2;
   for (int stage = 0; stage < P; ++stage) schedule.placement.push_back({P - 1 - stage});

@@ -15,8 +15,9 @@ std::vector<std::string> tell_cycle(const Schedule& schedule, const Graph& graph
   std::vector<std::string> lines;
   for (int32_t node : find_cycle(graph, starts)) {
     auto [device, position] = graph.first_step[node];
-    lines.push_back(device < 0 ? graph.label[position]
-                               : fmt::format("device {}: {}", device, show(schedule.order[device][position])));
+    lines.push_back(device < 0
+                        ? graph.label[position]
+                        : fmt::format("device {}: {}", device, show(schedule.order[device][position])));
   }
   return lines;
 }
@@ -48,7 +49,8 @@ struct Holding {
   }
 };
 
-// Calls visit(position, at_start) in time order. Steps of one device never overlap, except those of one block.
+// Calls visit(position, at_start) in time order. Steps of one device never overlap, except those of one
+// block.
 template <class Visit>
 void walk_blocks(const std::vector<Step>& list, Visit visit) {
   for (size_t i = 0; i < list.size();) {
@@ -91,7 +93,8 @@ void measure_time(const Schedule& schedule, const Ticks& ticks, Evaluation& run)
   int64_t makespan = first == INT64_MAX ? 0 : last - first;
   run.makespan = ticks.time(makespan);
   run.span = ticks.time(span);
-  if (makespan > 0) run.bubble_makespan = Rational(1) - work / (Rational(schedule.devices) * Rational(makespan));
+  if (makespan > 0)
+    run.bubble_makespan = Rational(1) - work / (Rational(schedule.devices) * Rational(makespan));
   if (span > 0) run.bubble_span = Rational(span - busiest, span);
 }
 

@@ -13,13 +13,13 @@ constexpr int64_t kNever = INT64_MAX;
 
 // A partial schedule: how many operations of each line ran, and when everything that is still read ended.
 struct State {
-  int64_t now = 0;       // no operation may start before, and at `now` only on devices after `device`
+  int64_t now = 0;  // no operation may start before, and at `now` only on devices after `device`
   int device = -1;
   int64_t bound = 0;
-  std::vector<int16_t> next;   // [line]
-  std::vector<int64_t> free;   // [device]
-  std::vector<int64_t> used;   // [device]
-  std::vector<int64_t> end;    // [line * microbatches + microbatch]
+  std::vector<int16_t> next;  // [line]
+  std::vector<int64_t> free;  // [device]
+  std::vector<int64_t> used;  // [device]
+  std::vector<int64_t> end;   // [line * microbatches + microbatch]
   int32_t parent = -1;
   int32_t line = -1;
 };
@@ -48,7 +48,8 @@ class Enumeration {
     bool complete = true;
     for (size_t depth = 0; depth < ops && !level.empty(); ++depth) {
       // What is left of the work is shared by the levels to come.
-      size_t width = std::min<size_t>(width_, size_t(std::max<int64_t>(work - spent, 0)) / (ops - depth) / kChildren + 1);
+      size_t width = std::min<size_t>(
+          width_, size_t(std::max<int64_t>(work - spent, 0)) / (ops - depth) / kChildren + 1);
       if (level.size() > width) {
         complete = false;
         std::nth_element(level.begin(), level.begin() + width, level.end(),
@@ -122,7 +123,8 @@ class Enumeration {
         int64_t start = earliest(state, line);
         if (start == kNever) continue;
         start = std::max(start, first_moment(state, device));
-        if (start > latest || (start == latest && flow_.lines[line].cost > 0 && latest > first_moment(state, device)))
+        if (start > latest ||
+            (start == latest && flow_.lines[line].cost > 0 && latest > first_moment(state, device)))
           continue;
         append(state, index, line, start, below);
       }
@@ -193,7 +195,8 @@ class Enumeration {
     for (int16_t count : child.next) hash = (hash ^ uint64_t(count)) * 1099511628211u;
     std::vector<int32_t>& rivals = seen_[hash];
     for (int32_t rival : rivals)
-      if (below[rival].bound >= 0 && below[rival].next == child.next && no_later(below[rival], child)) return true;
+      if (below[rival].bound >= 0 && below[rival].next == child.next && no_later(below[rival], child))
+        return true;
     for (int32_t rival : rivals)
       if (below[rival].bound >= 0 && below[rival].next == child.next && no_later(child, below[rival]))
         below[rival].bound = -1;
@@ -215,7 +218,8 @@ class Enumeration {
     }
     FlowOrder order(flow_.devices);
     std::vector<int> next(flow_.lines.size(), 0);
-    for (size_t i = lines.size(); i-- > 0;) order[flow_.lines[lines[i]].device].push_back({lines[i], next[lines[i]]++});
+    for (size_t i = lines.size(); i-- > 0;)
+      order[flow_.lines[lines[i]].device].push_back({lines[i], next[lines[i]]++});
     return retime(flow_, std::move(order));
   }
 

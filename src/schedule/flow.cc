@@ -58,8 +58,8 @@ namespace {
 void add_stream(Flow& flow, const Schedule& shape, const Ticks& ticks, bool split, int stream) {
   const int first_trained = shape.first_trained_stage(), base = int(flow.lines.size());
   auto add = [&](StepKind kind, int stage, int64_t take, int64_t give) {
-    flow.lines.push_back({kind, stage, stream, shape.device_of(stage, stream), ticks.stage[stage][int(kind)], take,
-                          give});
+    flow.lines.push_back(
+        {kind, stage, stream, shape.device_of(stage, stream), ticks.stage[stage][int(kind)], take, give});
     return int(flow.lines.size()) - 1;
   };
   auto read = [&](int line, int from) {
@@ -74,7 +74,8 @@ void add_stream(Flow& flow, const Schedule& shape, const Ticks& ticks, bool spli
   int after = kNoLine;
   for (int stage = shape.stages - 1; stage >= first_trained; --stage) {
     auto [held, kept] = ticks.memory[stage];
-    int line = split ? add(StepKind::kInputGrad, stage, 0, held - kept) : add(StepKind::kBackward, stage, 0, held);
+    int line =
+        split ? add(StepKind::kInputGrad, stage, 0, held - kept) : add(StepKind::kBackward, stage, 0, held);
     read(line, base + stage);
     if (after != kNoLine) read(line, after);
     after = line;
@@ -87,7 +88,8 @@ void add_stream(Flow& flow, const Schedule& shape, const Ticks& ticks, bool spli
 Flow make_flow(const Schedule& shape, const Ticks& ticks, bool split, std::vector<int64_t> cap) {
   CHECK_EQ(int(cap.size()), shape.devices);
   CHECK_EQ(shape.microbatches % shape.streams, 0);
-  Flow flow{.devices = shape.devices, .microbatches = shape.microbatches / shape.streams, .cap = std::move(cap)};
+  Flow flow{
+      .devices = shape.devices, .microbatches = shape.microbatches / shape.streams, .cap = std::move(cap)};
   for (int stream = 0; stream < shape.streams; ++stream) add_stream(flow, shape, ticks, split, stream);
   connect(flow);
   return flow;

@@ -9,8 +9,8 @@
 namespace partita {
 
 /// A pipeline as the searches see it: lines of equal operations, one operation a micro-batch, first in first
-/// out. A line is one (stage, kind): it lives on a device, takes memory when an operation starts, gives memory
-/// back when it ends, and reads the operations of the same micro-batch of other lines.
+/// out. A line is one (stage, kind): it lives on a device, takes memory when an operation starts, gives
+/// memory back when it ends, and reads the operations of the same micro-batch of other lines.
 struct Flow {
   struct Feed {
     int line;
@@ -27,10 +27,10 @@ struct Flow {
   };
 
   int devices = 0;
-  int microbatches = 0;  ///< of one stream
-  std::vector<Line> lines;                   ///< sorted so that inputs stand before their readers
-  std::vector<std::vector<int>> of_device;   ///< lines of each device
-  std::vector<int64_t> cap;                  ///< memory of each device; INT64_MAX where there is no limit
+  int microbatches = 0;                     ///< of one stream
+  std::vector<Line> lines;                  ///< sorted so that inputs stand before their readers
+  std::vector<std::vector<int>> of_device;  ///< lines of each device
+  std::vector<int64_t> cap;                 ///< memory of each device; INT64_MAX where there is no limit
 };
 
 /// The lines of a pipeline: `shape` gives devices, stages, streams, placement and passes (its order is not
@@ -41,8 +41,8 @@ Flow make_flow(const Schedule& shape, const Ticks& ticks, bool split, std::vecto
 /// Can `make_flow` take this schedule? Interlaced ones and streams of unequal length are outside.
 bool fits_flow(const Schedule& schedule);
 
-/// The same pipeline with time running backwards: what gave now takes, readers feed their inputs. A schedule of
-/// it, read from the end, is a schedule of `flow`.
+/// The same pipeline with time running backwards: what gave now takes, readers feed their inputs. A schedule
+/// of it, read from the end, is a schedule of `flow`.
 Flow reversed(const Flow& flow);
 
 /// Orders as lists of (line, micro-batch) for each device.

@@ -78,7 +78,8 @@ Step input_grad_step(const StepIndex& index, int stage, const Step& like) {
 }
 
 template <class Visit>
-void inputs_of(const Schedule& schedule, const StepIndex& index, const Step& step, int32_t node, Visit visit) {
+void inputs_of(const Schedule& schedule, const StepIndex& index, const Step& step, int32_t node,
+               Visit visit) {
   auto from = [&](Step producer) {
     producer.with_next = false;
     int32_t source = index.at(producer.stage, producer.microbatch, producer.kind);

@@ -19,9 +19,10 @@ struct Graph {
     int64_t delay;
   };
   std::vector<int64_t> duration;
-  std::vector<std::string> label;                ///< empty for steps: made only when a cycle is told
-  std::vector<std::pair<int, int>> first_step;   ///< (device, position) of a node's first step, or (-1, transfer)
-  std::vector<std::vector<int32_t>> node;        ///< [device][position]
+  std::vector<std::string> label;  ///< empty for steps: made only when a cycle is told
+  std::vector<std::pair<int, int>>
+      first_step;                          ///< (device, position) of a node's first step, or (-1, transfer)
+  std::vector<std::vector<int32_t>> node;  ///< [device][position]
   std::vector<std::vector<Edge>> out;
   std::vector<int32_t> indegree;
 

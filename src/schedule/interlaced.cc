@@ -51,7 +51,9 @@ Schedule interlaced(const ScheduleParams& params) {
   Evaluation run = evaluate(plain, unit);
   std::vector<Barrier> all = barriers(plain, run);
 
-  Schedule schedule{.name = "interlaced", .devices = params.devices, .stages = params.devices + 2,
+  Schedule schedule{.name = "interlaced",
+                    .devices = params.devices,
+                    .stages = params.devices + 2,
                     .microbatches = params.microbatches};
   std::vector<int> everyone(params.devices);
   for (int device = 0; device < params.devices; ++device) everyone[device] = device;

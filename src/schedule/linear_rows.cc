@@ -8,7 +8,8 @@ namespace {
 
 // Every row of this file has one stage a device, so a device's list is fixed by how many forwards it runs
 // before its first backward; afterwards one forward and one backward alternate.
-Schedule with_warmup(std::string_view name, const ScheduleParams& params, int (*warmup)(int devices, int rank)) {
+Schedule with_warmup(std::string_view name, const ScheduleParams& params,
+                     int (*warmup)(int devices, int rank)) {
   Schedule schedule = blank(name, Placement::kLinear, params, 1);
   for (int rank = 0; rank < params.devices; ++rank) {
     int ahead = std::min(warmup(params.devices, rank), params.microbatches);

@@ -51,8 +51,13 @@ class Vault {
 class Lister {
  public:
   Lister(const Flow& flow, const Policy& policy)
-      : flow_(flow), policy_(policy), m_(flow.microbatches), next_(flow.lines.size(), 0), free_(flow.devices, 0),
-        ready_(flow.lines.size(), kNever), best_(flow.devices) {
+      : flow_(flow),
+        policy_(policy),
+        m_(flow.microbatches),
+        next_(flow.lines.size(), 0),
+        free_(flow.devices, 0),
+        ready_(flow.lines.size(), kNever),
+        best_(flow.devices) {
     listed_.order.resize(flow.devices);
     listed_.end.assign(flow.lines.size() * m_, -1);
     for (int device = 0; device < flow.devices; ++device) vaults_.emplace_back(flow, device);
@@ -93,8 +98,8 @@ class Lister {
     return device;
   }
 
-  // When the inputs of the next operation of `line` are there; kNever while one is not scheduled. Kept up to date
-  // because choosing asks far more often than anything changes.
+  // When the inputs of the next operation of `line` are there; kNever while one is not scheduled. Kept up to
+  // date because choosing asks far more often than anything changes.
   void refresh(int line) {
     int k = next_[line];
     ready_[line] = k == m_ ? kNever : 0;
@@ -125,7 +130,8 @@ class Lister {
       starts_[i] = start_of(lines[i]);
       if (starts_[i] == kNever) continue;
       first_start = std::min(first_start, starts_[i]);
-      horizon = std::min(horizon, starts_[i] + int64_t(policy_.patience * double(flow_.lines[lines[i]].cost)));
+      horizon =
+          std::min(horizon, starts_[i] + int64_t(policy_.patience * double(flow_.lines[lines[i]].cost)));
     }
     Choice best;
     int64_t best_rank = 0;
@@ -150,11 +156,14 @@ class Lister {
     refresh(choice.line);
     for (const Flow::Feed& feed : line.outputs)
       if (next_[feed.line] == k) refresh(feed.line);
-    if (line.kind != StepKind::kForward) warmup_[device] = INT64_MAX;
-    else if (warmup_[device] != INT64_MAX) warmup_[device] -= line.cost;
+    if (line.kind != StepKind::kForward)
+      warmup_[device] = INT64_MAX;
+    else if (warmup_[device] != INT64_MAX)
+      warmup_[device] -= line.cost;
     choose(device);
     for (const Flow::Feed& feed : line.outputs)
-      if (int reader = flow_.lines[feed.line].device; reader != device && ready_[feed.line] != kNever) choose(reader);
+      if (int reader = flow_.lines[feed.line].device; reader != device && ready_[feed.line] != kNever)
+        choose(reader);
   }
 
   const Flow& flow_;
@@ -169,7 +178,9 @@ class Lister {
 
 }  // namespace
 
-std::optional<Listed> list_schedule(const Flow& flow, const Policy& policy) { return Lister(flow, policy).run(); }
+std::optional<Listed> list_schedule(const Flow& flow, const Policy& policy) {
+  return Lister(flow, policy).run();
+}
 
 std::optional<Listed> try_retime(const Flow& flow, FlowOrder order) {
   const size_t m = flow.microbatches;

@@ -8,8 +8,8 @@
 namespace partita {
 
 /// How a list scheduler chooses. Of the operations a device could start, it takes the one with the least rank
-/// among those that can start before the earliest startable one would have ended times `patience` (0: never wait
-/// for a better one; 1: wait as long as it cannot hurt the better one).
+/// among those that can start before the earliest startable one would have ended times `patience` (0: never
+/// wait for a better one; 1: wait as long as it cannot hurt the better one).
 struct Policy {
   std::vector<int64_t> rank;  ///< [line * microbatches + microbatch]
   double patience = 1;
@@ -26,8 +26,8 @@ struct Listed {
   int64_t span = 0;
 };
 
-/// Schedules greedily, in time order, within the caps. An operation that takes memory starts only if the older
-/// micro-batches could still finish one after another (a banker's rule), so the result never wedges.
+/// Schedules greedily, in time order, within the caps. An operation that takes memory starts only if the
+/// older micro-batches could still finish one after another (a banker's rule), so the result never wedges.
 /// nullopt: some device cannot hold even one micro-batch.
 std::optional<Listed> list_schedule(const Flow& flow, const Policy& policy);
 

@@ -45,7 +45,8 @@ int chunks_of(const ScheduleParams& params) { return params.chunks ? params.chun
 
 // device 0: F0 F1 f0 f1 F2 -- b0 F3 b1 f2 B0 f3 B1 ...      capital: stage r, small: stage P + r  (P = 2)
 // device 1: -- F0 F1 f0 b0 f1 b1 F2 B0 F3 B1 ...
-// Megatron's interleaved 1F1B: the bubble of 1f1b divided by the chunks, for (v-1) g + 2 (P-1-r) + 1 live chunks.
+// Megatron's interleaved 1F1B: the bubble of 1f1b divided by the chunks, for (v-1) g + 2 (P-1-r) + 1 live
+// chunks.
 Schedule interleaved(const ScheduleParams& params) {
   const int P = params.devices, chunks = chunks_of(params);
   Schedule schedule = blank("interleaved", Placement::kLoop, params, chunks);
@@ -84,8 +85,8 @@ Schedule looped_bfs(const ScheduleParams& params) {
   return schedule;
 }
 
-// device 0: F0 F1 f0 f1 -- i0 w0 ...     as interleaved with P-1-r fewer warm-ups; input gradients keep the pace,
-// device 1: -- F0 F1 f0 i0 f1 i1 w0 ...  a weight gradient follows once more than r are pending.
+// device 0: F0 F1 f0 f1 -- i0 w0 ...     as interleaved with P-1-r fewer warm-ups; input gradients keep the
+// pace, device 1: -- F0 F1 f0 i0 f1 i1 w0 ...  a weight gradient follows once more than r are pending.
 // Interleaved zero bubble: idle (P-1)(F+I-W)/v.
 Schedule interleaved_zb(const ScheduleParams& params) {
   const int P = params.devices, chunks = chunks_of(params);

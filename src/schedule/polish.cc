@@ -34,7 +34,8 @@ class Tabu {
         std::optional<Listed> trial = try_retime(flow_, std::move(order));
         used += ops;
         if (!trial) continue;
-        bool forbidden = until_[{first, second}] > round && score(*trial, aim_.score) >= score(best, aim_.score);
+        bool forbidden =
+            until_[{first, second}] > round && score(*trial, aim_.score) >= score(best, aim_.score);
         if (forbidden || (next && score(*trial, aim_.score) >= score(*next, aim_.score))) continue;
         next = std::move(trial);
         made = {second, first};
@@ -51,8 +52,12 @@ class Tabu {
  private:
   static constexpr int kForbidden = 12;
 
-  int64_t end(const Listed& listed, const Op& op) const { return listed.end[size_t(op.line) * m_ + op.microbatch]; }
-  int64_t start(const Listed& listed, const Op& op) const { return end(listed, op) - flow_.lines[op.line].cost; }
+  int64_t end(const Listed& listed, const Op& op) const {
+    return listed.end[size_t(op.line) * m_ + op.microbatch];
+  }
+  int64_t start(const Listed& listed, const Op& op) const {
+    return end(listed, op) - flow_.lines[op.line].cost;
+  }
 
   bool allowed(const Listed& listed, const Swap& swap) const {
     const std::vector<Op>& list = listed.order[swap.device];
@@ -72,7 +77,8 @@ class Tabu {
   std::vector<Swap> critical_swaps(const Listed& listed) {
     place_.assign(listed.end.size(), 0);
     for (const std::vector<Op>& list : listed.order)
-      for (size_t i = 0; i < list.size(); ++i) place_[size_t(list[i].line) * m_ + list[i].microbatch] = int(i);
+      for (size_t i = 0; i < list.size(); ++i)
+        place_[size_t(list[i].line) * m_ + list[i].microbatch] = int(i);
     std::vector<Swap> swaps;
     Op at = last_op(listed);
     for (;;) {
@@ -83,9 +89,12 @@ class Tabu {
       const Flow::Feed* cause = nullptr;
       for (const Flow::Feed& feed : flow_.lines[at.line].inputs)
         if (listed.end[size_t(feed.line) * m_ + at.microbatch] + feed.delay == began) cause = &feed;
-      if (cause) at = {cause->line, at.microbatch};
-      else if (before && end(listed, *before) == began) at = *before;
-      else break;
+      if (cause)
+        at = {cause->line, at.microbatch};
+      else if (before && end(listed, *before) == began)
+        at = *before;
+      else
+        break;
     }
     return swaps;
   }

@@ -23,7 +23,8 @@ StageCost scaled(const StageCost& cost, const Rational& by) {
 }
 
 StageCost sum(const StageCost& a, const StageCost& b) {
-  return {a.forward + b.forward, a.input_grad + b.input_grad, a.weight_grad + b.weight_grad, a.backward + b.backward};
+  return {a.forward + b.forward, a.input_grad + b.input_grad, a.weight_grad + b.weight_grad,
+          a.backward + b.backward};
 }
 
 // `forward` time of work shaped like `like`.
@@ -53,7 +54,8 @@ std::vector<std::string_view> split(std::string_view text, char by) {
     size_t end = std::min(text.find(by, at), text.size());
     std::string_view part = text.substr(at, end - at);
     while (!part.empty() && (part.front() == ' ' || part.front() == '\t')) part.remove_prefix(1);
-    while (!part.empty() && (part.back() == ' ' || part.back() == '\r' || part.back() == '\t')) part.remove_suffix(1);
+    while (!part.empty() && (part.back() == ' ' || part.back() == '\r' || part.back() == '\t'))
+      part.remove_suffix(1);
     parts.push_back(part);
     at = end + 1;
   }
@@ -64,13 +66,15 @@ const std::vector<std::string> kColumns = {"stage",       "forward", "backward",
                                            "weight_grad", "held",    "held_after"};
 
 // The meaning of each column: the header's words, or by count where the first line is numbers already.
-std::vector<std::string> columns_of(const std::vector<std::string_view>& cells, std::string_view where, bool& header) {
+std::vector<std::string> columns_of(const std::vector<std::string_view>& cells, std::string_view where,
+                                    bool& header) {
   header = !cells.front().empty() && (cells.front()[0] < '0' || cells.front()[0] > '9');
   if (!header && cells.size() == 2) return {"forward", "backward"};
   if (!header && cells.size() == 3) return {"forward", "input_grad", "weight_grad"};
   if (!header)
-    input_error("{}: line 1: {} columns; needs forward,backward or forward,input_grad,weight_grad, or a header", where,
-                cells.size());
+    input_error(
+        "{}: line 1: {} columns; needs forward,backward or forward,input_grad,weight_grad, or a header",
+        where, cells.size());
   std::vector<std::string> names(cells.begin(), cells.end());
   for (const std::string& name : names)
     if (std::find(kColumns.begin(), kColumns.end(), name) == kColumns.end())
@@ -82,7 +86,8 @@ struct StageRow {
   std::optional<Rational> forward, backward, input_grad, weight_grad, held, held_after, stage;
 
   std::optional<Rational>& cell(const std::string& column) {
-    std::optional<Rational>* cells[] = {&stage, &forward, &backward, &input_grad, &weight_grad, &held, &held_after};
+    std::optional<Rational>* cells[] = {&stage,       &forward, &backward,  &input_grad,
+                                        &weight_grad, &held,    &held_after};
     return *cells[std::find(kColumns.begin(), kColumns.end(), column) - kColumns.begin()];
   }
 };
@@ -115,13 +120,15 @@ Costs price(const Pricing& pricing, const Schedule& shape) {
   Costs costs = uniform(pricing, shape);
   if (!pricing.stages.empty()) {
     if (int(pricing.stages.size()) != shape.stages)
-      input_error("stage costs: {} rows; schedule {} has {} stages", pricing.stages.size(), shape.name, shape.stages);
+      input_error("stage costs: {} rows; schedule {} has {} stages", pricing.stages.size(), shape.name,
+                  shape.stages);
     costs.stages = pricing.stages;
   }
   costs.memory = pricing.memory;
   if (costs.memory.empty())
     for (int stage = 0; stage < shape.stages; ++stage)
-      costs.memory.push_back(shared(shape, stage) ? StageMemory{0, 0} : StageMemory{pricing.held, pricing.held_after});
+      costs.memory.push_back(shared(shape, stage) ? StageMemory{0, 0}
+                                                  : StageMemory{pricing.held, pricing.held_after});
   costs.links = pricing.links;
   return costs;
 }
@@ -155,7 +162,8 @@ std::vector<Rational> parse_links(std::string_view text, std::string_view where)
     std::vector<std::string_view> cells = split(row, ',');
     if (devices == 0) devices = cells.size();
     ++rows;
-    if (cells.size() != devices) input_error("{}: row {}: {} hops; needs {}", where, rows, cells.size(), devices);
+    if (cells.size() != devices)
+      input_error("{}: row {}: {} hops; needs {}", where, rows, cells.size(), devices);
     for (std::string_view cell : cells) links.push_back(parse_rational(cell, where));
   }
   if (rows != devices) input_error("{}: {} rows of {} hops; needs a square table", where, rows, devices);

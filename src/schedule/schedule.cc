@@ -78,6 +78,8 @@ std::string_view letter(StepKind kind) {
   return kLetters[int(kind)];
 }
 
-std::string show(const Step& step) { return fmt::format("{}{}{}", step.stage, letter(step.kind), step.microbatch); }
+std::string show(const Step& step) {
+  return fmt::format("{}{}{}", step.stage, letter(step.kind), step.microbatch);
+}
 
 }  // namespace partita

@@ -44,7 +44,9 @@ struct Schedule {
   /// Steps of each device, first to last.
   std::vector<std::vector<Step>> order;
 
-  const std::vector<int>& devices_of(int stage, int stream) const { return placement[stream * stages + stage]; }
+  const std::vector<int>& devices_of(int stage, int stream) const {
+    return placement[stream * stages + stage];
+  }
   /// The device of a stage that has one.
   int device_of(int stage, int stream = 0) const { return devices_of(stage, stream).front(); }
   /// Stages from this one on have a backward.

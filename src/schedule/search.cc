@@ -18,8 +18,8 @@ struct Candidate {
   std::string origin;
 };
 
-// Operations a search may list at effort 1. At least so many passes over the whole: a large problem gets more time, not
-// a worse answer.
+// Operations a search may list at effort 1. At least so many passes over the whole: a large problem gets more
+// time, not a worse answer.
 struct Work {
   int64_t least, per_op;
 };
@@ -28,7 +28,9 @@ constexpr Work kPasses{250'000, 15}, kReplanPasses{20'000, 5};
 class Search {
  public:
   Search(const SearchProblem& problem, const Flow& flow, Work passes)
-      : problem_(problem), flow_(flow), back_(reversed(flow)),
+      : problem_(problem),
+        flow_(flow),
+        back_(reversed(flow)),
         bound_(problem.objective == Objective::kSpan ? span_bound(flow) : makespan_bound(flow)) {
     ops_ = int64_t(flow.lines.size()) * flow.microbatches;
     budget_ = std::max(passes.least, passes.per_op * ops_);
@@ -53,11 +55,13 @@ class Search {
     return true;
   }
 
-  bool optimal() const { return !pool_.empty() && score(pool_.front().listed, problem_.objective).first <= bound_; }
+  bool optimal() const {
+    return !pool_.empty() && score(pool_.front().listed, problem_.objective).first <= bound_;
+  }
   bool exhausted() const { return spent_ >= budget_; }
 
-  // Schedules backwards by the ends of `from` and forwards again by the starts of that: steps slide towards each
-  // other from both sides, and what was idle inside comes out at the ends.
+  // Schedules backwards by the ends of `from` and forwards again by the starts of that: steps slide towards
+  // each other from both sides, and what was idle inside comes out at the ends.
   Listed justify(const Listed& from, double patience) {
     const size_t count = flow_.lines.size(), m = flow_.microbatches;
     Policy policy{.rank = std::vector<int64_t>(count * m), .patience = patience};
@@ -93,7 +97,8 @@ class Search {
     std::vector<Candidate> chosen(pool_.begin(), pool_.begin() + std::min(pool_.size(), kPolished));
     for (const Candidate& candidate : chosen) {
       if (optimal()) return;
-      Listed better = polish(flow_, candidate.listed, {problem_.objective, problem_.objective}, bound_, share, spent_);
+      Listed better =
+          polish(flow_, candidate.listed, {problem_.objective, problem_.objective}, bound_, share, spent_);
       if (!known(better)) offer(std::move(better), candidate.origin + ", polished");
     }
   }
@@ -102,14 +107,15 @@ class Search {
   void polish_other(int64_t work) {
     if (problem_.objective != Objective::kMakespan || ops_ > kPolishable) return;
     Candidate best = pool_.front();
-    Listed better = polish(flow_, best.listed, {Objective::kMakespan, Objective::kSpan}, span_bound(flow_), work, spent_);
+    Listed better =
+        polish(flow_, best.listed, {Objective::kMakespan, Objective::kSpan}, span_bound(flow_), work, spent_);
     if (!known(better)) offer(std::move(better), best.origin + ", polished");
   }
 
   int64_t budget() const { return budget_; }
 
-  // Small problems: tries to beat the best order, again and again with more width; when the enumeration comes out
-  // complete, what is left is optimal.
+  // Small problems: tries to beat the best order, again and again with more width; when the enumeration comes
+  // out complete, what is left is optimal.
   void enumerate_small() {
     if (problem_.objective != Objective::kMakespan || ops_ > kEnumerable) return;
     int64_t spent = 0, work = kStates;
@@ -138,8 +144,9 @@ class Search {
       if (!policies[i].policy.warmup.empty()) ranked.push_back({scores_.at(policies[i].name), i});
     std::sort(ranked.begin(), ranked.end());
     // Equal scores are most often equal orders.
-    ranked.erase(std::unique(ranked.begin(), ranked.end(), [](auto& a, auto& b) { return a.first == b.first; }),
-                 ranked.end());
+    ranked.erase(
+        std::unique(ranked.begin(), ranked.end(), [](auto& a, auto& b) { return a.first == b.first; }),
+        ranked.end());
     for (size_t i = 0; i < std::min(ranked.size(), kTuned); ++i)
       tune(policies[ranked[i].second], ranked[i].first);
   }
@@ -212,8 +219,8 @@ Flow flow_of(const SearchProblem& problem, const Ticks& ticks) {
     int64_t need = 0;
     for (int line : flow.of_device[device]) need += flow.lines[line].take;
     if (need > flow.cap[device])
-      throw Infeasible(fmt::format("device {} holds at most {}; one micro-batch of its {} chunks needs {}", device,
-                                   flow.cap[device], problem.chunks, need));
+      throw Infeasible(fmt::format("device {} holds at most {}; one micro-batch of its {} chunks needs {}",
+                                   device, flow.cap[device], problem.chunks, need));
   }
   bug(__FILE__, __LINE__, "every device holds a micro-batch and yet nothing was scheduled");
 }
@@ -229,7 +236,9 @@ struct Setting {
   Flow flow;
 
   explicit Setting(const SearchProblem& p)
-      : problem(p), ticks(to_ticks(p.costs, p.devices, p.devices * p.chunks, p.microbatches)), flow(flow_of(p, ticks)) {}
+      : problem(p),
+        ticks(to_ticks(p.costs, p.devices, p.devices * p.chunks, p.microbatches)),
+        flow(flow_of(p, ticks)) {}
 
   Found answer(const Search& search) const {
     const Candidate& best = search.best();

@@ -25,7 +25,7 @@ struct SearchProblem {
   std::vector<int64_t> cap;  ///< memory of each device in the unit of Costs::memory; empty: no limit
   bool split = false;        ///< input and weight gradients apart
   Objective objective = Objective::kMakespan;
-  int effort = 3;            ///< 1..5: each step about triples the work
+  int effort = 3;  ///< 1..5: each step about triples the work
 };
 
 /// The best order found, and how far from optimal it can be.
@@ -37,12 +37,13 @@ struct Found {
   std::string origin;     ///< the seed the answer grew from
 };
 
-/// Searches. Deterministic: work is limited in steps, not in seconds. Never longer than any named schedule of the
-/// same placement, chunks and cap. Throws Infeasible when a device cannot hold one micro-batch.
+/// Searches. Deterministic: work is limited in steps, not in seconds. Never longer than any named schedule of
+/// the same placement, chunks and cap. Throws Infeasible when a device cannot hold one micro-batch.
 Found search_schedule(const SearchProblem& problem);
 
-/// Searches again after costs changed, from the order in hand: a small part of the work, for use between steps.
-/// Never longer than keeping the order. REQUIRES: `before` is a schedule of this placement, within the caps.
+/// Searches again after costs changed, from the order in hand: a small part of the work, for use between
+/// steps. Never longer than keeping the order. REQUIRES: `before` is a schedule of this placement, within the
+/// caps.
 Found replan(const SearchProblem& problem, const Schedule& before);
 
 }  // namespace partita

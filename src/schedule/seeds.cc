@@ -17,17 +17,17 @@ struct SeedRow {
 };
 
 constexpr SeedRow kSeedRows[] = {
-    {"1f1b", Placement::kLinear, 1},        {"eager-1f1b", Placement::kLinear, 1},
-    {"zb-h1", Placement::kLinear, 1},       {"zb-h2", Placement::kLinear, 1},
-    {"gpipe", Placement::kLinear, 1},       {"interleaved", Placement::kLoop, 0, 2},
+    {"1f1b", Placement::kLinear, 1},         {"eager-1f1b", Placement::kLinear, 1},
+    {"zb-h1", Placement::kLinear, 1},        {"zb-h2", Placement::kLinear, 1},
+    {"gpipe", Placement::kLinear, 1},        {"interleaved", Placement::kLoop, 0, 2},
     {"interleaved-zb", Placement::kLoop, 0}, {"looped-bfs", Placement::kLoop, 0},
-    {"wave", Placement::kZigzag, 0},        {"zb-v", Placement::kZigzag, 2},
-    {"v-half", Placement::kZigzag, 2},      {"v-min", Placement::kZigzag, 2},
+    {"wave", Placement::kZigzag, 0},         {"zb-v", Placement::kZigzag, 2},
+    {"v-half", Placement::kZigzag, 2},       {"v-min", Placement::kZigzag, 2},
     {"dualpipev", Placement::kZigzag, 2},
 };
 
-// Gradients fused or split as the flow has them. Split to fused drops the weight gradient and keeps the place of
-// the input gradient; fused to split runs the two one after the other.
+// Gradients fused or split as the flow has them. Split to fused drops the weight gradient and keeps the place
+// of the input gradient; fused to split runs the two one after the other.
 Schedule suited(Schedule schedule, bool split) {
   for (std::vector<Step>& list : schedule.order) {
     std::vector<Step> fresh;
@@ -51,7 +51,8 @@ Schedule suited(Schedule schedule, bool split) {
 
 bool suits(const SeedRow& row, const SearchProblem& problem) {
   bool linear = problem.chunks == 1;  // every placement is the linear one
-  if (row.placement == Placement::kLinear ? !linear : linear || row.placement != problem.placement) return false;
+  if (row.placement == Placement::kLinear ? !linear : linear || row.placement != problem.placement)
+    return false;
   if (row.chunks && row.chunks != problem.chunks) return false;
   if (std::string_view(row.name) == "wave") return problem.chunks % 2 == 0;
   return std::string_view(row.name) != "dualpipev" || problem.microbatches >= 2 * problem.devices;
@@ -112,17 +113,26 @@ std::vector<NamedPolicy> greedy_policies(const SearchProblem& problem, const Flo
         policy.patience = patience;
         policy.warmup = room == 0 ? std::vector<int64_t>() : room == 1 ? exact : more;
         all.push_back({fmt::format("{}, patience {}{}", name, patience,
-                                   room == 0 ? "" : room == 1 ? ", short warm-up" : ", warm-up"), policy});
+                                   room == 0   ? ""
+                                   : room == 1 ? ", short warm-up"
+                                               : ", warm-up"),
+                       policy});
       }
   };
   auto weight = [](const Flow::Line& line) { return line.kind == StepKind::kWeightGrad; };
   auto forward = [](const Flow::Line& line) { return line.kind == StepKind::kForward; };
   const int64_t last = int64_t(1) << 40;  // weight gradients fill what is left
   add("backward first, oldest first", [&](const Flow::Line& line, int64_t k) {
-    return (weight(line) ? last : forward(line) ? last / 2 : 0) + k * 2 * S + (forward(line) ? -line.stage : line.stage);
+    return (weight(line)    ? last
+            : forward(line) ? last / 2
+                            : 0) +
+           k * 2 * S + (forward(line) ? -line.stage : line.stage);
   });
   add("backward first, deepest first", [&](const Flow::Line& line, int64_t k) {
-    return (weight(line) ? last : forward(line) ? last / 2 : 0) + k + m * (forward(line) ? S - line.stage : line.stage);
+    return (weight(line)    ? last
+            : forward(line) ? last / 2
+                            : 0) +
+           k + m * (forward(line) ? S - line.stage : line.stage);
   });
   add("backward first, shallow forward first", [&](const Flow::Line& line, int64_t k) {
     return (weight(line) ? last : forward(line) ? last / 2 : 0) + k + m * line.stage;

@@ -15,11 +15,12 @@ struct Seed {
   FlowOrder order;
 };
 
-/// Every named schedule that lives on this placement with these chunks, as orders of `flow`: gradients are split or
-/// fused to suit it. Their memory may exceed the caps.
+/// Every named schedule that lives on this placement with these chunks, as orders of `flow`: gradients are
+/// split or fused to suit it. Their memory may exceed the caps.
 std::vector<Seed> named_seeds(const SearchProblem& problem, const Flow& flow);
 
-/// Rankings for a list scheduler that no named schedule has: depth first, breadth first, groups, backward first.
+/// Rankings for a list scheduler that no named schedule has: depth first, breadth first, groups, backward
+/// first.
 struct NamedPolicy {
   std::string name;
   Policy policy;

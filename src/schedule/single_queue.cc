@@ -42,7 +42,9 @@ class Sweep {
   }
 
   bool ready(int device, const Step& step) const {
-    auto has = [&](int stage, StepKind kind) { return have_[device].contains({stage, step.microbatch, kind}); };
+    auto has = [&](int stage, StepKind kind) {
+      return have_[device].contains({stage, step.microbatch, kind});
+    };
     if (step.kind == StepKind::kForward) return step.stage == 0 || has(step.stage - 1, StepKind::kForward);
     if (step.kind == StepKind::kWeightGrad) return has(step.stage, StepKind::kInputGrad);
     int after = step.stage + 1;

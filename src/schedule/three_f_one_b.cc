@@ -9,8 +9,9 @@ namespace {
 
 constexpr int kPasses = 3;
 
-// Backwards first and then the earlier pass, or forwards first: whichever is shorter. `admitted` micro-batches
-// may be under way between their first forward and their last backward; memory of the passes is not the point.
+// Backwards first and then the earlier pass, or forwards first: whichever is shorter. `admitted`
+// micro-batches may be under way between their first forward and their last backward; memory of the passes is
+// not the point.
 Flow admission_flow(const Schedule& shape, int admitted) {
   Costs costs = uniform_costs({.forward = 1, .backward = 2}, 0, shape.stages);
   std::vector<int64_t> cap(shape.devices, INT64_MAX);

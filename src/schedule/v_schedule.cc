@@ -115,8 +115,8 @@ class Repeated {
     return at;
   }
 
-  // The earliest free slot from `from` on that a step at `at` may move to; a forward only while the extra live
-  // chunk stays within the device's peak.
+  // The earliest free slot from `from` on that a step at `at` may move to; a forward only while the extra
+  // live chunk stays within the device's peak.
   int earliest(int r, int at, int from, const Step& step) const {
     if (step.kind != StepKind::kForward) {
       for (int t = from; t < at; ++t)

@@ -12,11 +12,13 @@ namespace {
 int waves_of(const ScheduleParams& params) {
   if (params.waves) return params.waves;
   if (params.chunks % 2)
-    input_error("schedule wave: {} chunks a device; a wave goes there and back, so use an even number", params.chunks);
+    input_error("schedule wave: {} chunks a device; a wave goes there and back, so use an even number",
+                params.chunks);
   return params.chunks ? params.chunks / 2 : 1;
 }
 
-// Steps a device has yet to emit, in the order of the paper: stages by chunk, micro-batches first in first out.
+// Steps a device has yet to emit, in the order of the paper: stages by chunk, micro-batches first in first
+// out.
 class Leg {
  public:
   Leg(std::vector<int> stages, int microbatches) : stages_(std::move(stages)), microbatches_(microbatches) {}
@@ -44,8 +46,10 @@ void wave_list(std::vector<Step>& list, int P, int W, int m, int r) {
   for (int w = 0; w < W; ++w)
     for (int k = 0; k < m; ++k) {
       emit.forward(stage_of(2 * w + 1));
-      if (forwards.empty()) one_backward();
-      else emit.forward(forwards.stage()), forwards.pop();
+      if (forwards.empty())
+        one_backward();
+      else
+        emit.forward(forwards.stage()), forwards.pop();
     }
   for (int w = W - 1; w >= 0; --w)
     for (int k = 0; k < m; ++k) emit.backward(stage_of(2 * w)), one_backward();
@@ -78,17 +82,18 @@ Schedule capped(const Schedule& plain, int cap, int W) {
     if (within_caps(flow, order) && best && timed.makespan < best->makespan) best = timed;
   }
   if (!best)
-    input_error("schedule wave: a cap of {} chunks holds no micro-batch; a device has {} chunks, so use {} or more",
-                cap, 2 * W, 2 * W);
+    input_error(
+        "schedule wave: a cap of {} chunks holds no micro-batch; a device has {} chunks, so use {} or more",
+        cap, 2 * W, 2 * W);
   return to_schedule(flow, best->order, plain);
 }
 
 }  // namespace
 
-// device 0: F0 F1 -- -- f0 -- f1 b0 ...     capital: down leg, stages 0 1 | 4 5 ...;  small: up leg, 3 2 | 7 6 ...
-// device 1: -- F0 f0 F1 f1 b0 B0 b1 B1     (P = 2, m = 2, W = 1)
-// Hanayo (arXiv 2308.15762): the model goes W times there and back over the devices, turns are local.
-// Makespan 3 m + 2 (P-1) / W at F = 1, B = 2; peak at m = P is 2 W P - (P-1) + r chunks.
+// device 0: F0 F1 -- -- f0 -- f1 b0 ...     capital: down leg, stages 0 1 | 4 5 ...;  small: up leg, 3 2 | 7
+// 6 ... device 1: -- F0 f0 F1 f1 b0 B0 b1 B1     (P = 2, m = 2, W = 1) Hanayo (arXiv 2308.15762): the model
+// goes W times there and back over the devices, turns are local. Makespan 3 m + 2 (P-1) / W at F = 1, B = 2;
+// peak at m = P is 2 W P - (P-1) + r chunks.
 Schedule wave(const ScheduleParams& params) {
   const int P = params.devices, W = waves_of(params), m = params.microbatches;
   Schedule schedule = blank("wave", Placement::kZigzag, params, 2 * W);
@@ -99,13 +104,13 @@ Schedule wave(const ScheduleParams& params) {
 namespace {
 
 // Two streams of half the micro-batches each, on twice the devices: devices r and D-1-r both run wave list r;
-// on r even chunks work for stream a and odd ones for b, on D-1-r the reverse. Units of D micro-batches follow
-// each other, as Chimera concatenates them.
+// on r even chunks work for stream a and odd ones for b, on D-1-r the reverse. Units of D micro-batches
+// follow each other, as Chimera concatenates them.
 Schedule unfold(const char* name, const ScheduleParams& params, int W) {
   const int D = params.devices, P = D / 2, N = params.microbatches;
   if (D % 2 || N % 2)
-    input_error("schedule {}: {} devices and {} micro-batches; both must be even, half of them go each way", name, D,
-                N);
+    input_error("schedule {}: {} devices and {} micro-batches; both must be even, half of them go each way",
+                name, D, N);
   Schedule schedule{.name = name, .devices = D, .stages = 2 * W * P, .microbatches = N, .streams = 2};
   std::vector<int> folded = place(Placement::kZigzag, P, 2 * W);
   for (int stream = 0; stream < 2; ++stream)

@@ -29,7 +29,8 @@ void check_ways(const std::vector<std::string>& ways, const char* flag) {
   std::vector<std::string> known(std::begin(kWays), std::end(kWays));
   for (const std::string& way : ways)
     if (std::find(known.begin(), known.end(), way) == known.end())
-      input_error("{}: unknown \"{}\"{}; known are {}", flag, way, did_you_mean(way, known), fmt::join(known, ", "));
+      input_error("{}: unknown \"{}\"{}; known are {}", flag, way, did_you_mean(way, known),
+                  fmt::join(known, ", "));
 }
 
 bool allowed(const RecipeSpec& spec, const SearchRequest& request) {
@@ -37,7 +38,8 @@ bool allowed(const RecipeSpec& spec, const SearchRequest& request) {
     auto has = [&](const std::vector<std::string>& list) {
       return std::find(list.begin(), list.end(), way) != list.end();
     };
-    if (uses(spec, way) && (has(request.forbid) || (!request.allow.empty() && !has(request.allow)))) return false;
+    if (uses(spec, way) && (has(request.forbid) || (!request.allow.empty() && !has(request.allow))))
+      return false;
   }
   return true;
 }
@@ -57,7 +59,8 @@ std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequ
   return out;
 }
 
-Candidate evaluate(const Model& model, RecipeBook& book, const RecipeSpec& spec, const SearchRequest& request) {
+Candidate evaluate(const Model& model, RecipeBook& book, const RecipeSpec& spec,
+                   const SearchRequest& request) {
   Candidate candidate{.plan = book.plan(spec)};
   candidate.plan.cluster = request.cluster.name;
   candidate.plan.memory = request.memory;
@@ -83,7 +86,8 @@ std::string why_slower(const Candidate& loser, const Candidate& winner) {
 
 void give_reasons(const SearchRequest& request, SearchResult& result) {
   for (size_t i = 0; i < result.fitting.size(); ++i)
-    result.fitting[i].reason = i == 0 ? "fastest that fits" : why_slower(result.fitting[i], result.fitting[0]);
+    result.fitting[i].reason =
+        i == 0 ? "fastest that fits" : why_slower(result.fitting[i], result.fitting[0]);
   for (Candidate& candidate : result.beyond)
     candidate.reason = fmt::format("needs {}, the limit is {}", show_bytes(candidate.worst_peak()),
                                    show_bytes(request.memory));

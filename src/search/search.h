@@ -29,8 +29,8 @@ struct Candidate {
 };
 
 struct SearchResult {
-  std::vector<Candidate> fitting;  // fastest first; ties: less memory, then fewer pieces
-  std::vector<Candidate> beyond;   // over the limit, least memory first
+  std::vector<Candidate> fitting;    // fastest first; ties: less memory, then fewer pieces
+  std::vector<Candidate> beyond;     // over the limit, least memory first
   std::vector<std::string> refused;  // recipe: why it does not apply to this model
   int evaluated = 0;
 };
@@ -38,8 +38,8 @@ struct SearchResult {
 /// The ways a plan can be made of, as --allow and --forbid name them.
 inline constexpr const char* kWays[] = {"dp", "zero3", "tp", "pipeline", "microbatches"};
 
-/// Every product of recipes over all devices, micro-batch counts that divide the batch, and schedules; each lowered,
-/// its memory counted and its time simulated. Deterministic.
+/// Every product of recipes over all devices, micro-batch counts that divide the batch, and schedules; each
+/// lowered, its memory counted and its time simulated. Deterministic.
 SearchResult search(const Model& model, const SearchRequest& request);
 
 /// REQUIRES: nothing fits. What would: "the least that would do is 1.2 GiB (zero3-4, 4 micro-batches)".

@@ -1,4 +1,5 @@
-// Search time on one core: 5,000 operations within a second, 50,000 within ten, a new plan after a slow stage in 0.2 s.
+// Search time on one core: 5,000 operations within a second, 50,000 within ten, a new plan after a slow stage
+// in 0.2 s.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -49,8 +50,8 @@ void measure(const Size& size, double limit, double replan_limit) {
   slow = {slow.forward * by, slow.input_grad * by, slow.weight_grad * by, slow.backward * by};
   double again = seconds([&] { replan(problem, found.schedule); });
   int ops = size.devices * size.microbatches * size.chunks * (size.split ? 3 : 2);
-  std::printf("%d operations, P %d v %d: %.3f s, gap %.2f%%; re-plan %.3f s\n", ops, size.devices, size.chunks, first,
-              100 * (found.objective.to_double() / found.bound.to_double() - 1), again);
+  std::printf("%d operations, P %d v %d: %.3f s, gap %.2f%%; re-plan %.3f s\n", ops, size.devices,
+              size.chunks, first, 100 * (found.objective.to_double() / found.bound.to_double() - 1), again);
   EXPECT_LT(first, limit);
   EXPECT_LT(again, replan_limit);
 }

@@ -11,10 +11,11 @@
 
 namespace partita {
 
-/// An op to try, with its arguments as text: tensors `F[m,k]` (normal), `P[...]` (between 0.5 and 1.5), `I(v)[...]`
-/// (whole numbers below v), `B[...]` (truth values); whole numbers as sums and products of letters; `0.5`, `none`,
-/// `true`, `false`, `'text'`, `float64`, lists in brackets, keywords `dim=1`; then `-> 3` where it has three outputs.
-/// A letter is a random size. Example: {"aten.mm.default", "F[m,k], F[k,n]"}.
+/// An op to try, with its arguments as text: tensors `F[m,k]` (normal), `P[...]` (between 0.5 and 1.5),
+/// `I(v)[...]` (whole numbers below v), `B[...]` (truth values); whole numbers as sums and products of
+/// letters; `0.5`, `none`, `true`, `false`, `'text'`, `float64`, lists in brackets, keywords `dim=1`; then
+/// `-> 3` where it has three outputs. A letter is a random size. Example: {"aten.mm.default", "F[m,k],
+/// F[k,n]"}.
 struct Sample {
   std::string_view target;
   std::string_view text;
@@ -31,8 +32,9 @@ struct Instance {
 /// Every letter has its own size between 2 and 6, drawn from `seed`; with seed 0 all have size 4.
 Instance draw(const Sample& sample, uint64_t seed);
 
-/// Calls `piece`, the op of the model with other attributes, through the dispatcher: `in` in the order of inputs_of.
-/// Throws what the kernel throws.
-std::vector<at::Tensor> call(const Model& model, const Op& piece, const std::vector<at::Tensor>& in, size_t outputs);
+/// Calls `piece`, the op of the model with other attributes, through the dispatcher: `in` in the order of
+/// inputs_of. Throws what the kernel throws.
+std::vector<at::Tensor> call(const Model& model, const Op& piece, const std::vector<at::Tensor>& in,
+                             size_t outputs);
 
 }  // namespace partita

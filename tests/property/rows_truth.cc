@@ -112,8 +112,8 @@ class Judge {
             " could be split, but is frozen: " + candidates[found].why);
   }
 
-  // Frozen loops; parts of one; and what the positions of two of one size give when each operand takes that of one of
-  // them: letters that were merged, torn apart or crossed.
+  // Frozen loops; parts of one; and what the positions of two of one size give when each operand takes that
+  // of one of them: letters that were merged, torn apart or crossed.
   std::vector<Loop> timid_candidates() const {
     std::vector<Loop> frozen, out;
     for (const Loop& loop : loops().loops)
@@ -444,7 +444,8 @@ LinearSets unclaimed_linear_sets(const Instance& instance, const Claim& claim) {
   return Judge(instance, claim, 0, false).unclaimed();
 }
 
-Verdict judge(const Instance& instance, const Claim& claim, const LinearSets& excused, uint64_t seed, bool mixtures) {
+Verdict judge(const Instance& instance, const Claim& claim, const LinearSets& excused, uint64_t seed,
+              bool mixtures) {
   return Judge(instance, claim, seed, mixtures).run(excused);
 }
 

@@ -20,9 +20,9 @@ struct Claim {
 Claim claim_of(const Instance& instance);
 
 struct Verdict {
-  std::string fault;   // the first one found; empty when the claim is true
-  int letters = 0;     // loops that were split
-  int calls = 0;       // of the op on pieces
+  std::string fault;  // the first one found; empty when the claim is true
+  int letters = 0;    // loops that were split
+  int calls = 0;      // of the op on pieces
 };
 
 using LinearSets = std::set<std::vector<int>>;
@@ -30,17 +30,20 @@ using LinearSets = std::set<std::vector<int>>;
 LinearSets unclaimed_linear_sets(const Instance& instance, const Claim& claim);
 
 /// Tries everything the claim says on real tensors:
-/// - every free loop, cut into 2 and 3 even and uneven parts, and every pair of them cut into 2 x 2: the op on the
+/// - every free loop, cut into 2 and 3 even and uneven parts, and every pair of them cut into 2 x 2: the op
+/// on the
 ///   parts, recombined by the roles of the loop, is the op on the whole;
-/// - every frozen loop must be so: cutting it, or two together, or (with `mixtures`) a part of it or of two gives
+/// - every frozen loop must be so: cutting it, or two together, or (with `mixtures`) a part of it or of two
+/// gives
 ///   something else, whatever role the outputs without it are given;
 /// - no loop stands twice in one tensor: two letters were tied that are not one;
 /// - sums pass through the linear sets, and through no other set but `excused` ones;
 /// - a view shares the storage of its first input, others do not.
-Verdict judge(const Instance& instance, const Claim& claim, const LinearSets& excused, uint64_t seed, bool mixtures);
+Verdict judge(const Instance& instance, const Claim& claim, const LinearSets& excused, uint64_t seed,
+              bool mixtures);
 
-/// The first of `count` questions whose answer is yes, or -1. They are asked in a process apart: a kernel given what it
-/// does not expect may write outside of memory. A crash is a no.
+/// The first of `count` questions whose answer is yes, or -1. They are asked in a process apart: a kernel
+/// given what it does not expect may write outside of memory. A crash is a no.
 int first_that_holds(int count, const std::function<bool(int)>& question);
 
 /// What a claim allows, in words: equal for two claims that allow the same.

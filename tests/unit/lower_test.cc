@@ -34,16 +34,19 @@ TEST_P(LowerEvery, IsCertified) {
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (const char* model : {"gpt2-tiny", "llama-tiny"})
-    for (RecipeSpec spec : {RecipeSpec{}, RecipeSpec{.dp = 2}, RecipeSpec{.dp = 3}, RecipeSpec{.tp = 2}, RecipeSpec{.tp = 3},
-                            RecipeSpec{.tp = 4}, RecipeSpec{.dp = 2, .zero = 3}, RecipeSpec{.dp = 3, .zero = 3},
-                            RecipeSpec{.pp = 2}, RecipeSpec{.dp = 2, .tp = 2}, RecipeSpec{.microbatches = 3}})
+    for (RecipeSpec spec :
+         {RecipeSpec{}, RecipeSpec{.dp = 2}, RecipeSpec{.dp = 3}, RecipeSpec{.tp = 2}, RecipeSpec{.tp = 3},
+          RecipeSpec{.tp = 4}, RecipeSpec{.dp = 2, .zero = 3}, RecipeSpec{.dp = 3, .zero = 3},
+          RecipeSpec{.pp = 2}, RecipeSpec{.dp = 2, .tp = 2}, RecipeSpec{.microbatches = 3}})
       if (model != std::string_view("llama-tiny") || spec.tp != 3) out.push_back({model, spec});
   for (const char* model : {"gpt2-tiny4", "llama-tiny4"})
-    for (RecipeSpec spec : {RecipeSpec{.pp = 2, .microbatches = 4}, RecipeSpec{.pp = 4, .microbatches = 4},
-                            RecipeSpec{.pp = 3, .microbatches = 5}, RecipeSpec{.tp = 2, .pp = 2, .microbatches = 4},
-                            RecipeSpec{.dp = 2, .pp = 2}, RecipeSpec{.dp = 2, .pp = 2, .microbatches = 2}, RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 2},
-                            RecipeSpec{.pp = 4, .microbatches = 4, .schedule = "gpipe"},
-                            RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .microbatches = 3}})
+    for (RecipeSpec spec :
+         {RecipeSpec{.pp = 2, .microbatches = 4}, RecipeSpec{.pp = 4, .microbatches = 4},
+          RecipeSpec{.pp = 3, .microbatches = 5}, RecipeSpec{.tp = 2, .pp = 2, .microbatches = 4},
+          RecipeSpec{.dp = 2, .pp = 2}, RecipeSpec{.dp = 2, .pp = 2, .microbatches = 2},
+          RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 2},
+          RecipeSpec{.pp = 4, .microbatches = 4, .schedule = "gpipe"},
+          RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .microbatches = 3}})
       out.push_back({model, spec});
   return out;
 }
@@ -62,7 +65,8 @@ size_t count(const Program& program, InstrKind kind) {
   return n;
 }
 
-// Megatron's count, found from atoms: one sum for attention and one for the MLP, forward and backward, in each layer.
+// Megatron's count, found from atoms: one sum for attention and one for the MLP, forward and backward, in
+// each layer.
 TEST(Lower, TensorParallelSumsAsOftenAsMegatron) {
   for (const char* name : {"gpt2-tiny", "llama-tiny"}) {
     Model model = captured(name);
@@ -70,7 +74,8 @@ TEST(Lower, TensorParallelSumsAsOftenAsMegatron) {
     size_t sums = 0;
     for (const Action& action : lowered.program.ranks[0].actions)
       if (action.kind == ActionKind::kRun)
-        for (const Instr& instr : lowered.program[action.body].instrs) sums += instr.kind == InstrKind::kAllReduce;
+        for (const Instr& instr : lowered.program[action.body].instrs)
+          sums += instr.kind == InstrKind::kAllReduce;
     EXPECT_EQ(sums, 8u) << name;
     EXPECT_EQ(count(lowered.program, InstrKind::kAllGather), 0u) << name;
   }
@@ -103,7 +108,8 @@ TEST(Lower, RefusesMorePiecesThanTheBatchHas) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_EQ(std::string(error.what()),
-              "plan: split: input_ids:0.0 has length 4, which cannot feed 6 pieces (dp=2 x micro-batches=3); use fewer "
+              "plan: split: input_ids:0.0 has length 4, which cannot feed 6 pieces (dp=2 x micro-batches=3); "
+              "use fewer "
               "ranks or micro-batches, or a larger batch");
   }
 }

@@ -35,8 +35,10 @@ TEST(Rows, EveryOpOfSixtyNineModelsHasARowOrAReason) {
 
 std::string document() {
   std::string text =
-      "# Op rows\n\nWhat Partita knows about each ATen op: which letters may be split, what is summed, what stays "
-      "whole (the rules are in `src/model/ops`; tests/property/rows_truth_test.cc tries every one of them on real "
+      "# Op rows\n\nWhat Partita knows about each ATen op: which letters may be split, what is summed, what "
+      "stays "
+      "whole (the rules are in `src/model/ops`; tests/property/rows_truth_test.cc tries every one of them on "
+      "real "
       "tensors).\n"
       "An op in neither table runs replicated, and `profile` names it.\n\n"
       "This page is written by `PARTITA_REWRITE=1 ctest -R rows_table`.\n\n"
@@ -52,10 +54,12 @@ std::string document() {
                           mark(row.localize), mark(row.flops), mark(row.workspace));
       ++count;
     }
-  text += fmt::format("\n{} rows. \"In models\": among the 164 ops of 69 captured models.\n\n## Opaque on purpose\n\n"
-                      "| op | why a row would lie |\n|---|---|\n",
-                      count);
-  for (const OpaqueOnPurpose& op : opaque_on_purpose()) text += fmt::format("| `{}` | {} |\n", op.target, op.reason);
+  text += fmt::format(
+      "\n{} rows. \"In models\": among the 164 ops of 69 captured models.\n\n## Opaque on purpose\n\n"
+      "| op | why a row would lie |\n|---|---|\n",
+      count);
+  for (const OpaqueOnPurpose& op : opaque_on_purpose())
+    text += fmt::format("| `{}` | {} |\n", op.target, op.reason);
   return text;
 }
 

@@ -19,9 +19,12 @@ std::vector<std::string> cells(const std::string& line) {
   std::vector<std::string> out(1);
   bool quoted = false;
   for (char c : line) {
-    if (c == '"') quoted = !quoted;
-    else if (c == ',' && !quoted) out.emplace_back();
-    else if (c != '\r') out.back() += c;
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      out.emplace_back();
+    else if (c != '\r')
+      out.back() += c;
   }
   return out;
 }
@@ -84,7 +87,8 @@ void compare(const CaseRow& row, const char* key, const Rational& ours) {
   if (wanted.empty()) return;
   std::string where = row.at("id") + " " + row.at("schedule") + " " + key;
   if (row.at("relation") == "<=") {
-    EXPECT_LE(ours.to_double(), number(row, key).to_double() + (wanted.find('.') == wanted.npos ? 0 : 5e-5)) << where;
+    EXPECT_LE(ours.to_double(), number(row, key).to_double() + (wanted.find('.') == wanted.npos ? 0 : 5e-5))
+        << where;
   } else {
     EXPECT_EQ(as_written(ours, wanted), wanted) << where;
   }
@@ -109,9 +113,8 @@ TEST(PipelineCases, EveryNamedRowIsMet) {
     std::string name = our_name(row);
     if (name.starts_with("optimal") || name.starts_with("zb-auto")) continue;
     int chunks = whole(row, "chunks_per_device");
-    Schedule schedule = make_schedule(name, {.devices = whole(row, "P"),
-                                             .microbatches = whole(row, "microbatches"),
-                                             .chunks = chunks});
+    Schedule schedule = make_schedule(
+        name, {.devices = whole(row, "P"), .microbatches = whole(row, "microbatches"), .chunks = chunks});
     bool single = row.at("source_or_formula").find("one in-order comm queue") != std::string::npos;
     Evaluation run = evaluate(schedule, case_costs(row, schedule), single ? Queue::kSingle : Queue::kPerPeer);
     ASSERT_FALSE(run.deadlock) << row.at("id") << " " << name;
@@ -158,7 +161,8 @@ TEST(PipelineCases, EveryOptimumIsFoundAndProved) {
   EXPECT_EQ(seen, 22);
 }
 
-// Searched schedules of the zero-bubble paper, under 2 P micro-batches of bytes, where a weight gradient holds half.
+// Searched schedules of the zero-bubble paper, under 2 P micro-batches of bytes, where a weight gradient
+// holds half.
 TEST(PipelineCases, EverySearchedRowIsMetOrBeaten) {
   int seen = 0;
   for (const CaseRow& row : read_cases()) {

@@ -74,7 +74,8 @@ TEST(ScheduleCsv, PyTorchOrdersAreOurs) {
 
 TEST(ScheduleCsv, EveryNamedScheduleRoundTrips) {
   for (const std::string& name : schedule_names()) {
-    if (name == "interlaced" || name == "3f1b") continue;  // shared stages and passes have no place in the form
+    if (name == "interlaced" || name == "3f1b")
+      continue;  // shared stages and passes have no place in the form
     Schedule schedule = make_schedule(name, {.devices = 4, .microbatches = 8});
     Schedule again = parse_csv(to_csv(schedule), name);
     again.name = schedule.name;
@@ -95,9 +96,11 @@ TEST(ScheduleCsv, WrongFilesSayWhere) {
   const std::string form = "; needs stage, action, micro-batch such as 2F0, 1B3 or (2F4;5B1)OVERLAP_F_B";
   expect_error("0F0,0X0", "x.csv: row 1, cell 2: \"0X0\" has an unknown action" + form);
   expect_error("0F0\nF0", "x.csv: row 2, cell 1: \"F0\" has no number there" + form);
-  expect_error("0F0,(0F1;0B0)TOGETHER", "x.csv: row 1, cell 2: \"(0F1;0B0)TOGETHER\" is not an overlapped block" + form);
+  expect_error("0F0,(0F1;0B0)TOGETHER",
+               "x.csv: row 1, cell 2: \"(0F1;0B0)TOGETHER\" is not an overlapped block" + form);
   expect_error("", "x.csv: no steps; needs one row a rank, cells such as 2F0");
-  expect_error("0F0,0B0,1F1,1B1", "x.csv: micro-batch 0 never runs stage 1; every micro-batch needs every stage");
+  expect_error("0F0,0B0,1F1,1B1",
+               "x.csv: micro-batch 0 never runs stage 1; every micro-batch needs every stage");
   expect_error("0F0\n0B0",
                "x.csv: stage 0 of micro-batch 0 is on rank 0 and on rank 1; one rank must run all of it");
   expect_error("0F0,0F0,0B0", "x.csv: device 0: 0F0 runs twice");

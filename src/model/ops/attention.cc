@@ -11,14 +11,15 @@ void same_heads(const OpView& op, int query, int key, Relation& r) {
 }
 
 // Matches a mask (broadcast to batch, heads, queries, keys) with its operands.
-void relate_mask(const OpView& op, int mask, const DimRef (&target)[4], const int64_t (&size)[4], Relation& r) {
+void relate_mask(const OpView& op, int mask, const DimRef (&target)[4], const int64_t (&size)[4],
+                 Relation& r) {
   int offset = 4 - op.in_rank(mask);
   for (int d = 0; d < op.in_rank(mask); ++d)
     if (op.in[mask][d] == size[d + offset]) r.same(input_dim(mask, d), target[d + offset]);
 }
 
-// flash attention (q, k, v, dropout, causal, mask) -> out, lse. Queries split freely unless the mask is causal: then
-// the row number decides what a query sees.
+// flash attention (q, k, v, dropout, causal, mask) -> out, lse. Queries split freely unless the mask is
+// causal: then the row number decides what a query sees.
 void relate_attention(const OpView& op, Relation& r) {
   for (int k = 0; k < 3; ++k) r.same(input_dim(k, 0), output_dim(0, 0));
   r.same(input_dim(0, 1), output_dim(0, 1));
@@ -38,9 +39,9 @@ void relate_attention(const OpView& op, Relation& r) {
                 {op.out[0][0], op.out[0][1], op.out[0][2], op.in[1][2]}, r);
 }
 
-// backward (grad, q, k, v, out, lse, dropout, causal, mask) -> gq, gk, gv. A split over queries or over the query heads
-// of one key head leaves gk and gv Partial. With the sums of the whole softmax at hand (lse, out) keys are free too, and
-// leave gq Partial.
+// backward (grad, q, k, v, out, lse, dropout, causal, mask) -> gq, gk, gv. A split over queries or over the
+// query heads of one key head leaves gk and gv Partial. With the sums of the whole softmax at hand (lse, out)
+// keys are free too, and leave gq Partial.
 void relate_attention_backward(const OpView& op, Relation& r) {
   for (int k : {0, 2, 3, 4, 5}) r.same(input_dim(k, 0), input_dim(1, 0));
   for (int k : {0, 4, 5}) r.same(input_dim(k, 1), input_dim(1, 1));

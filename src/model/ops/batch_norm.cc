@@ -17,7 +17,8 @@ void relate_channels(const OpView& op, int x, bool training, Relation& r) {
     if (d != 1 && training) r.freeze(input_dim(x, d), "statistics of the whole batch");
 }
 
-// (x, weight, bias, mean, variance, training, momentum, eps) -> y, saved mean, saved rstd, new mean, new variance
+// (x, weight, bias, mean, variance, training, momentum, eps) -> y, saved mean, saved rstd, new mean, new
+// variance
 void relate_functional(const OpView& op, Relation& r) {
   bool training = bool_argument(*op.op, 5, "training", true);
   relate_alike(op, 0, 0, r);
@@ -32,7 +33,8 @@ void relate_no_stats(const OpView& op, Relation& r) {
   relate_channels(op, 0, true, r);
 }
 
-// native_batch_norm_backward(grad, x, weight, mean, variance, saved mean, saved rstd, train, eps, mask) -> gx, gw, gb
+// native_batch_norm_backward(grad, x, weight, mean, variance, saved mean, saved rstd, train, eps, mask) ->
+// gx, gw, gb
 void relate_backward(const OpView& op, Relation& r) {
   bool training = bool_argument(*op.op, 7, "train", true);
   for (int64_t d = 0; d < op.in_rank(0); ++d) {

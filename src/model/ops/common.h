@@ -19,7 +19,8 @@ void set_argument(Op& op, size_t position, std::string_view name, Arg value);
 void relate_broadcast(const OpView& op, Relation& relation);
 
 /// States that `small` lies at `start` of `big`; a whole overlap is an equality, an empty one freezes both.
-void relate_place(Relation& relation, DimRef big, DimRef small, int64_t start, int64_t big_size, int64_t small_size);
+void relate_place(Relation& relation, DimRef big, DimRef small, int64_t start, int64_t big_size,
+                  int64_t small_size);
 
 /// Dimension d of input `k` equals dimension d of output `o`, for every d. REQUIRES: equal shapes.
 void relate_alike(const OpView& op, int k, int o, Relation& relation);

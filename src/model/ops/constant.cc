@@ -9,10 +9,13 @@ namespace {
 void relate_nothing(const OpView&, Relation&) {}
 
 void freeze_output(const OpView& op, Relation& r) {
-  for (int64_t d = 0; d < op.out_rank(0); ++d) r.freeze(output_dim(0, d), "counts from the start of the dimension");
+  for (int64_t d = 0; d < op.out_rank(0); ++d)
+    r.freeze(output_dim(0, d), "counts from the start of the dimension");
 }
 
-void localize_size(const OpView&, const OpView& local, Op& op) { set_argument(op, 0, "size", Arg::list(local.out[0])); }
+void localize_size(const OpView&, const OpView& local, Op& op) {
+  set_argument(op, 0, "size", Arg::list(local.out[0]));
+}
 
 // x tells the shape; its values are not read.
 void relate_like(const OpView& op, Relation& r) { relate_alike(op, 0, 0, r); }
@@ -30,7 +33,9 @@ void relate_new_zeros(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
-void localize_new(const OpView&, const OpView& local, Op& op) { set_argument(op, 1, "size", Arg::list(local.out[0])); }
+void localize_new(const OpView&, const OpView& local, Op& op) {
+  set_argument(op, 1, "size", Arg::list(local.out[0]));
+}
 
 // Strides of the same order of dimensions, without the gaps.
 void localize_new_strided(const OpView& whole, const OpView& local, Op& op) {
@@ -39,7 +44,8 @@ void localize_new_strided(const OpView& whole, const OpView& local, Op& op) {
   for (size_t d = 0; d < like.size(); ++d) {
     stride[d] = 1;
     for (size_t e = 0; e < like.size(); ++e)
-      if (like[e] < like[d] || (like[e] == like[d] && e > d)) stride[d] *= std::max<int64_t>(local.out[0][e], 1);
+      if (like[e] < like[d] || (like[e] == like[d] && e > d))
+        stride[d] *= std::max<int64_t>(local.out[0][e], 1);
   }
   if (local.out[0] != whole.out[0]) set_argument(op, 2, "stride", Arg::list(stride));
 }

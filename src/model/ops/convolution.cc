@@ -3,8 +3,8 @@
 namespace partita {
 namespace {
 
-/// Where a convolution finds what, and its attributes. `image`: what slides past the window; `result`: what it makes.
-/// A transposed one is the same relation with these two swapped.
+/// Where a convolution finds what, and its attributes. `image`: what slides past the window; `result`: what
+/// it makes. A transposed one is the same relation with these two swapped.
 struct Convolution {
   Shape image, weight, result;
   std::vector<int64_t> stride, padding, dilation;
@@ -15,11 +15,13 @@ struct Convolution {
   bool tiles(int64_t d) const {
     size_t s = static_cast<size_t>(d) - 2;
     auto at = [&](const std::vector<int64_t>& values) { return values.size() == 1 ? values[0] : values[s]; };
-    return at(stride) == weight[d] && at(padding) == 0 && at(dilation) == 1 && image[d] == result[d] * weight[d];
+    return at(stride) == weight[d] && at(padding) == 0 && at(dilation) == 1 &&
+           image[d] == result[d] * weight[d];
   }
 };
 
-Convolution attributes(const OpView& op, size_t first, const Shape& in, const Shape& weight, const Shape& out) {
+Convolution attributes(const OpView& op, size_t first, const Shape& in, const Shape& weight,
+                       const Shape& out) {
   Convolution c{.image = in, .weight = weight, .result = out};
   c.stride = ints_argument(*op.op, first, "stride");
   c.padding = ints_argument(*op.op, first + 1, "padding");
@@ -75,8 +77,8 @@ std::vector<int64_t> local_stride(const Convolution& c, const Shape& local_weigh
   return stride;
 }
 
-void localize_attributes(const Convolution& c, const Shape& local_image, const Shape& local_weight, size_t first,
-                         Op& op) {
+void localize_attributes(const Convolution& c, const Shape& local_image, const Shape& local_weight,
+                         size_t first, Op& op) {
   set_argument(op, first, "stride", Arg::list(local_stride(c, local_weight)));
   set_argument(op, first + 5, "groups", Arg::of(local_image[1] / local_weight[1]));
 }
@@ -86,8 +88,8 @@ void localize_convolution(const OpView& whole, const OpView& local, Op& op) {
   localize_attributes(c, c.transposed ? local.out[0] : local.in[0], local.in[1], 3, op);
 }
 
-// convolution_backward(gy, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask)
-// -> gx, gw, gb
+// convolution_backward(gy, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
+// mask) -> gx, gw, gb
 void relate_convolution_backward(const OpView& op, Relation& r) {
   Convolution c = attributes(op, 4, op.in[1], op.in[2], op.in[0]);
   Side gy{input_dim, 0}, x{input_dim, 1}, w{input_dim, 2};
@@ -97,7 +99,8 @@ void relate_convolution_backward(const OpView& op, Relation& r) {
       for (int64_t d = 0; d < op.in_rank(o + 1); ++d) r.same(output_dim(o, d), input_dim(o + 1, d));
   if (op.has_out[2]) r.same(output_dim(2, 0), gy[1]);
   for (int64_t d = 0; d < op.in_rank(0); ++d) r.reduced.push_back(gy[d]);
-  // Inner input channels of a transposed one, and the places inside of a window: only the bias gradient lacks them.
+  // Inner input channels of a transposed one, and the places inside of a window: only the bias gradient lacks
+  // them.
   for (int64_t d = 0; d < op.in_rank(1); ++d) r.reduced.push_back(x[d]);
   r.reads = {{0, {0, 2}}, {1, {0, 1}}, {2, {0}}};
   r.linear = {{0}};
@@ -106,13 +109,14 @@ void relate_convolution_backward(const OpView& op, Relation& r) {
 void localize_convolution_backward(const OpView& whole, const OpView& local, Op& op) {
   Convolution c = attributes(whole, 4, whole.in[1], whole.in[2], whole.in[0]);
   localize_attributes(c, c.transposed ? local.in[0] : local.in[1], local.in[2], 4, op);
-  if (argument(op, 3, "bias_sizes").kind == Arg::kList) set_argument(op, 3, "bias_sizes", Arg::list({local.in[0][1]}));
+  if (argument(op, 3, "bias_sizes").kind == Arg::kList)
+    set_argument(op, 3, "bias_sizes", Arg::list({local.in[0][1]}));
 }
 
 int64_t pixels(const Shape& shape) { return numel(shape) / (shape[0] * shape[1]); }
 
-// As FlopCounterMode counts: two for every place the window stands at (on the smaller side: the result, or the input of a
-// transposed one), element of the weight and sample.
+// As FlopCounterMode counts: two for every place the window stands at (on the smaller side: the result, or
+// the input of a transposed one), element of the weight and sample.
 Flops window_flops(const Shape& in, const Shape& weight, const Shape& out, bool transposed) {
   return 2.0 * static_cast<Flops>(in[0] * pixels(transposed ? in : out)) * static_cast<Flops>(numel(weight));
 }
@@ -121,8 +125,8 @@ Flops convolution_flops(const OpView& op) {
   return window_flops(op.in[0], op.in[1], op.out[0], bool_argument(*op.op, 6, "transposed", false));
 }
 
-// The gradients of input and weight are one convolution each. FlopCounterMode does not divide the one of the weight by
-// the number of groups; neither do we, so that totals agree.
+// The gradients of input and weight are one convolution each. FlopCounterMode does not divide the one of the
+// weight by the number of groups; neither do we, so that totals agree.
 Flops convolution_backward_flops(const OpView& op) {
   const Shape &gy = op.in[0], &x = op.in[1], &w = op.in[2];
   bool transposed = bool_argument(*op.op, 7, "transposed", false);

@@ -3,7 +3,8 @@
 namespace partita {
 namespace {
 
-// embedding(table, index): "v h, idx -> idx h". A rank that holds part of the table could not look up the others' rows.
+// embedding(table, index): "v h, idx -> idx h". A rank that holds part of the table could not look up the
+// others' rows.
 void relate_embedding(const OpView& op, Relation& r) {
   int64_t rank = op.in_rank(1);
   for (int64_t d = 0; d < rank; ++d) r.same(input_dim(1, d), output_dim(0, d));
@@ -12,14 +13,17 @@ void relate_embedding(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
-// embedding_dense_backward(grad, index, rows, padding, scale): "idx h, idx -> v h"; splitting idx leaves a Partial.
+// embedding_dense_backward(grad, index, rows, padding, scale): "idx h, idx -> v h"; splitting idx leaves a
+// Partial.
 void relate_embedding_backward(const OpView& op, Relation& r) {
   int64_t rank = op.in_rank(1);
   bool counts = bool_argument(*op.op, 4, "scale_grad_by_freq", false);
   for (int64_t d = 0; d < rank; ++d) {
     r.same(input_dim(0, d), input_dim(1, d));
-    if (counts) r.freeze(input_dim(0, d), "gradients are divided by how often a row occurs");
-    else r.reduced.push_back(input_dim(0, d));
+    if (counts)
+      r.freeze(input_dim(0, d), "gradients are divided by how often a row occurs");
+    else
+      r.reduced.push_back(input_dim(0, d));
   }
   r.same(input_dim(0, rank), output_dim(0, 1));
   r.freeze(output_dim(0, 0), "a gradient lands in any row");

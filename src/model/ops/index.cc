@@ -7,8 +7,8 @@ namespace {
 
 constexpr const char* kLookup = "an index may point anywhere in it";
 
-/// How index and index_put see their operand: which dimensions are indexed, and where the dimensions of the broadcast
-/// indices stand in the result (of index) or in the values (of index_put).
+/// How index and index_put see their operand: which dimensions are indexed, and where the dimensions of the
+/// broadcast indices stand in the result (of index) or in the values (of index_put).
 struct Indexing {
   std::vector<int> dims;          // indexed dimensions, in order; index i is input 1 + i
   std::vector<int64_t> position;  // per dimension of the operand: its place in the result, -1 where indexed
@@ -28,7 +28,8 @@ Indexing indexing_of(const OpView& op) {
     out.masked |= dtype == DType::kBool || dtype == DType::kUInt8;
   }
   // Indices that do not stand side by side put their dimensions first.
-  bool adjacent = !out.dims.empty() && out.dims.back() - out.dims.front() + 1 == static_cast<int>(out.dims.size());
+  bool adjacent =
+      !out.dims.empty() && out.dims.back() - out.dims.front() + 1 == static_cast<int>(out.dims.size());
   out.first = adjacent ? out.dims.front() : 0;
   int64_t at = adjacent ? 0 : out.rank;
   for (int d = 0; d < op.in_rank(0); ++d) {
@@ -44,10 +45,12 @@ void freeze_everything(const OpView& op, Relation& r) {
   for (size_t k = 0; k < op.in.size(); ++k)
     for (int64_t d = 0; d < op.in_rank(static_cast<int>(k)); ++d)
       r.freeze(input_dim(static_cast<int>(k), d), "the mask decides the size of the result");
-  for (int64_t d = 0; d < op.out_rank(0); ++d) r.freeze(output_dim(0, d), "the mask decides the size of the result");
+  for (int64_t d = 0; d < op.out_rank(0); ++d)
+    r.freeze(output_dim(0, d), "the mask decides the size of the result");
 }
 
-// The dimension of the result or the values that dimension d of index i is broadcast to; negative where they lack it.
+// The dimension of the result or the values that dimension d of index i is broadcast to; negative where they
+// lack it.
 int64_t target_of(const OpView& op, const Indexing& x, size_t i, int64_t d, int64_t lacking) {
   return x.first + x.rank - op.in_rank(1 + static_cast<int>(i)) + d - lacking;
 }
@@ -57,8 +60,10 @@ void relate_index(const OpView& op, Relation& r) {
   Indexing x = indexing_of(op);
   if (x.masked) return freeze_everything(op, r);
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
-    if (x.position[d] < 0) r.freeze(input_dim(0, d), kLookup);
-    else r.same(input_dim(0, d), output_dim(0, x.position[d]));
+    if (x.position[d] < 0)
+      r.freeze(input_dim(0, d), kLookup);
+    else
+      r.same(input_dim(0, d), output_dim(0, x.position[d]));
   }
   for (size_t i = 0; i < x.dims.size(); ++i)
     for (int64_t d = 0; d < op.in_rank(1 + static_cast<int>(i)); ++d) {
@@ -68,15 +73,19 @@ void relate_index(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
-// Each index dimension is a loop over writes: with accumulate their sums may be made apart, else the last write wins.
-void relate_writes(const OpView& op, const Indexing& x, int values, int64_t lacking, bool accumulate, Relation& r) {
+// Each index dimension is a loop over writes: with accumulate their sums may be made apart, else the last
+// write wins.
+void relate_writes(const OpView& op, const Indexing& x, int values, int64_t lacking, bool accumulate,
+                   Relation& r) {
   std::vector<DimRef> first(static_cast<size_t>(x.rank), factor(-1, 0));
   for (size_t i = 0; i < x.dims.size(); ++i) {
     int k = 1 + static_cast<int>(i);
     for (int64_t d = 0; d < op.in_rank(k); ++d) {
       DimRef ref = input_dim(k, d);
-      if (accumulate) r.reduced.push_back(ref);
-      else r.freeze(ref, "the last write wins");
+      if (accumulate)
+        r.reduced.push_back(ref);
+      else
+        r.freeze(ref, "the last write wins");
       if (op.in[k][d] == 1) continue;
       DimRef& known = first[x.rank - op.in_rank(k) + d];
       if (known.operand >= 0) r.same(known, ref);
@@ -98,8 +107,10 @@ void relate_index_put(const OpView& op, Relation& r) {
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
     r.same(input_dim(0, d), output_dim(0, d));
     int64_t to = x.position[d] - lacking;
-    if (x.position[d] < 0) r.freeze(input_dim(0, d), kLookup);
-    else if (to >= 0 && op.in[values][to] == op.in[0][d]) r.same(input_dim(0, d), input_dim(values, to));
+    if (x.position[d] < 0)
+      r.freeze(input_dim(0, d), kLookup);
+    else if (to >= 0 && op.in[values][to] == op.in[0][d])
+      r.same(input_dim(0, d), input_dim(values, to));
   }
   relate_writes(op, x, values, lacking, accumulate, r);
   if (accumulate) r.addends = {0};
@@ -116,7 +127,8 @@ void relate_gather(const OpView& op, Relation& r) {
     } else if (op.in[0][d] == op.in[1][d]) {
       r.same(input_dim(0, d), output_dim(0, d));
     } else {
-      for (DimRef ref : {input_dim(0, d), input_dim(1, d)}) r.freeze(ref, "only a part of the dimension is read");
+      for (DimRef ref : {input_dim(0, d), input_dim(1, d)})
+        r.freeze(ref, "only a part of the dimension is read");
     }
   }
   r.linear = {{0}};

@@ -5,14 +5,18 @@ namespace {
 
 constexpr int64_t kNone = 0, kMean = 1;
 
-int64_t reduction_of(const OpView& op, size_t position) { return int_argument(*op.op, position, "reduction", kMean); }
+int64_t reduction_of(const OpView& op, size_t position) {
+  return int_argument(*op.op, position, "reduction", kMean);
+}
 
-// Classes are dimension 1 of (n c ...); the labels are (n ...). A mean cannot be split over rows: the decomposition
-// (decompose.h) turns it into a sum and a count first.
+// Classes are dimension 1 of (n c ...); the labels are (n ...). A mean cannot be split over rows: the
+// decomposition (decompose.h) turns it into a sum and a count first.
 void relate_labels(const OpView& op, int x, Relation& r) {
   for (int64_t d = 0; d < op.in_rank(x); ++d) {
-    if (d == 1) r.freeze(input_dim(x, d), "the label picks one class of all");
-    else r.same(input_dim(x, d), input_dim(x + 1, d - (d > 1)));
+    if (d == 1)
+      r.freeze(input_dim(x, d), "the label picks one class of all");
+    else
+      r.same(input_dim(x, d), input_dim(x + 1, d - (d > 1)));
   }
 }
 
@@ -26,8 +30,10 @@ void relate_nll(const OpView& op, Relation& r) {
   if (op.in_rank(0) > 1) relate_labels(op, 0, r);
   relate_class_weights(op, 0, op.in_rank(0) > 1 ? input_number(*op.op, 2, "weight") : -1, r);
   for (int64_t d = 0; d < op.in_rank(1); ++d) {
-    if (reduction_of(op, 3) == kMean) r.freeze(input_dim(1, d), "a mean over all rows");
-    else r.reduced.push_back(input_dim(1, d));
+    if (reduction_of(op, 3) == kMean)
+      r.freeze(input_dim(1, d), "a mean over all rows");
+    else
+      r.reduced.push_back(input_dim(1, d));
     if (reduction_of(op, 3) == kNone) r.same(input_dim(1, d), output_dim(0, d));
   }
 }
@@ -46,9 +52,12 @@ void relate_mse(const OpView& op, Relation& r) {
   int64_t reduction = reduction_of(op, 2);
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
     r.same(input_dim(0, d), input_dim(1, d));
-    if (reduction == kNone) r.same(input_dim(0, d), output_dim(0, d));
-    else if (reduction == kMean) r.freeze(input_dim(0, d), "a mean divides by the whole size");
-    else r.reduced.push_back(input_dim(0, d));
+    if (reduction == kNone)
+      r.same(input_dim(0, d), output_dim(0, d));
+    else if (reduction == kMean)
+      r.freeze(input_dim(0, d), "a mean divides by the whole size");
+    else
+      r.reduced.push_back(input_dim(0, d));
   }
 }
 
@@ -56,7 +65,8 @@ void relate_mse(const OpView& op, Relation& r) {
 void relate_mse_backward(const OpView& op, Relation& r) {
   relate_broadcast(op, r);
   if (reduction_of(op, 3) == kMean)
-    for (int64_t d = 0; d < op.out_rank(0); ++d) r.freeze(output_dim(0, d), "a mean divides by the whole size");
+    for (int64_t d = 0; d < op.out_rank(0); ++d)
+      r.freeze(output_dim(0, d), "a mean divides by the whole size");
   r.linear = {{0}, {1, 2}};
 }
 

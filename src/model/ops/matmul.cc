@@ -57,8 +57,12 @@ Flops product_flops(const OpView& op, int left) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.mm.default", .relate = relate_mm, .flops = [](const OpView& op) { return product_flops(op, 0); }},
-    {.target = "aten.bmm.default", .relate = relate_bmm, .flops = [](const OpView& op) { return product_flops(op, 0); }},
+    {.target = "aten.mm.default",
+     .relate = relate_mm,
+     .flops = [](const OpView& op) { return product_flops(op, 0); }},
+    {.target = "aten.bmm.default",
+     .relate = relate_bmm,
+     .flops = [](const OpView& op) { return product_flops(op, 0); }},
     {.target = "aten.addmm.default",
      .relate = relate_addmm,
      .flops = [](const OpView& op) { return product_flops(op, 1); }},

@@ -91,7 +91,8 @@ void relate_weight_norm_of(const OpView& op, size_t dim_position, Relation& r) {
   int64_t dim = wrap_dim(int_argument(*op.op, dim_position, "dim", 0), rank);
   auto tie = [&](DimRef (*ref)(int, int64_t), int operand, const Shape& shape) {
     for (int64_t d = 0; d < rank; ++d) {
-      if (shape[d] == op.in[0][d] && (ref != input_dim || operand != 0)) r.same(ref(operand, d), input_dim(0, d));
+      if (shape[d] == op.in[0][d] && (ref != input_dim || operand != 0))
+        r.same(ref(operand, d), input_dim(0, d));
       if (d != dim) r.freeze(ref(operand, d), "the norm runs over this dimension");
     }
   };
@@ -109,9 +110,12 @@ void relate_weight_norm_backward(const OpView& op, Relation& r) {
 
 constexpr Row kRows[] = {
     {.target = "aten.native_layer_norm.default", .relate = relate_layer_norm},
-    {.target = "aten.native_layer_norm_backward.default", .relate = relate_layer_norm_backward,
+    {.target = "aten.native_layer_norm_backward.default",
+     .relate = relate_layer_norm_backward,
      .workspace = layer_norm_backward_workspace},
-    {.target = "aten.native_group_norm.default", .relate = relate_group_norm, .localize = localize_group_norm},
+    {.target = "aten.native_group_norm.default",
+     .relate = relate_group_norm,
+     .localize = localize_group_norm},
     {.target = "aten.native_group_norm_backward.default",
      .relate = relate_group_norm_backward,
      .localize = localize_group_norm_backward,

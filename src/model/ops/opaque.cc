@@ -5,7 +5,8 @@ namespace {
 
 constexpr OpaqueOnPurpose kOpaque[] = {
     {"aten.as_strided.default", "it addresses memory, not dimensions: a dense piece has other addresses"},
-    {"aten.as_strided_scatter.default", "it addresses memory, not dimensions: a dense piece has other addresses"},
+    {"aten.as_strided_scatter.default",
+     "it addresses memory, not dimensions: a dense piece has other addresses"},
     {"aten.masked_select.default", "the size of its result depends on values"},
     {"aten._ctc_loss.Tensor", "the size of its second result depends on the longest label of the batch"},
     {"aten._ctc_loss_backward.Tensor", "it reads the result of _ctc_loss whose size depends on values"},

@@ -9,8 +9,10 @@ namespace {
 void relate_slice(const OpView& op, Relation& r) {
   SliceArguments s = slice_arguments(*op.op, op.in[0], 1);
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
-    if (d != s.dim) r.same(input_dim(0, d), output_dim(0, d));
-    else relate_slice_dim(s, input_dim(0, d), output_dim(0, d), op.in[0][d], op.out[0][d], r);
+    if (d != s.dim)
+      r.same(input_dim(0, d), output_dim(0, d));
+    else
+      relate_slice_dim(s, input_dim(0, d), output_dim(0, d), op.in[0][d], op.out[0][d], r);
   }
   r.linear = {{0}};
 }
@@ -23,8 +25,10 @@ void localize_slice_of(const OpView& whole, const OpView& local, Op& op) {
 void relate_slice_backward(const OpView& op, Relation& r) {
   SliceArguments s = slice_arguments(*op.op, op.out[0], 2);
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
-    if (d != s.dim) r.same(output_dim(0, d), input_dim(0, d));
-    else relate_slice_dim(s, output_dim(0, d), input_dim(0, d), op.out[0][d], op.in[0][d], r);
+    if (d != s.dim)
+      r.same(output_dim(0, d), input_dim(0, d));
+    else
+      relate_slice_dim(s, output_dim(0, d), input_dim(0, d), op.out[0][d], op.in[0][d], r);
   }
   r.linear = {{0}};
 }
@@ -37,8 +41,10 @@ void localize_slice_backward(const OpView& whole, const OpView& local, Op& op) {
 void relate_select(const OpView& op, Relation& r) {
   int64_t dim = wrap_dim(int_argument(*op.op, 1, "dim", 0), op.in_rank(0));
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
-    if (d == dim) r.freeze(input_dim(0, d), "select takes one element");
-    else r.same(input_dim(0, d), output_dim(0, d - (d > dim)));
+    if (d == dim)
+      r.freeze(input_dim(0, d), "select takes one element");
+    else
+      r.same(input_dim(0, d), output_dim(0, d - (d > dim)));
   }
   r.linear = {{0}};
 }
@@ -47,8 +53,10 @@ void relate_select(const OpView& op, Relation& r) {
 void relate_select_backward(const OpView& op, Relation& r) {
   int64_t dim = wrap_dim(int_argument(*op.op, 2, "dim", 0), op.out_rank(0));
   for (int64_t d = 0; d < op.out_rank(0); ++d) {
-    if (d == dim) r.freeze(output_dim(0, d), "select takes one element");
-    else r.same(output_dim(0, d), input_dim(0, d - (d > dim)));
+    if (d == dim)
+      r.freeze(output_dim(0, d), "select takes one element");
+    else
+      r.same(output_dim(0, d), input_dim(0, d - (d > dim)));
   }
   r.linear = {{0}};
 }
@@ -61,8 +69,10 @@ void relate_split(const OpView& op, Relation& r) {
   int64_t dim = wrap_dim(int_argument(*op.op, 2, "dim", 0), op.in_rank(0)), start = 0;
   for (size_t k = 0; k < op.out.size(); ++k) {
     for (int64_t d = 0; d < op.in_rank(0); ++d) {
-      if (d == dim) relate_place(r, input_dim(0, d), output_dim(k, d), start, op.in[0][d], op.out[k][d]);
-      else r.same(input_dim(0, d), output_dim(k, d));
+      if (d == dim)
+        relate_place(r, input_dim(0, d), output_dim(k, d), start, op.in[0][d], op.out[k][d]);
+      else
+        r.same(input_dim(0, d), output_dim(k, d));
     }
     start += op.out[k][dim];
   }
@@ -92,8 +102,10 @@ void relate_cat(const OpView& op, Relation& r) {
       continue;
     }
     for (int64_t d = 0; d < op.in_rank(k); ++d) {
-      if (d == dim) relate_place(r, output_dim(0, d), input_dim(k, d), start, op.out[0][d], op.in[k][d]);
-      else r.same(input_dim(k, d), output_dim(0, d));
+      if (d == dim)
+        relate_place(r, output_dim(0, d), input_dim(k, d), start, op.out[0][d], op.in[k][d]);
+      else
+        r.same(input_dim(k, d), output_dim(0, d));
     }
     start += op.in[k][dim];
     all.push_back(static_cast<int>(k));
@@ -161,7 +173,9 @@ void localize_pad(const OpView& whole, const OpView& local, Op& op) {
 
 constexpr Row kRows[] = {
     {.target = "aten.slice.Tensor", .relate = relate_slice, .localize = localize_slice_of, .view = true},
-    {.target = "aten.slice_backward.default", .relate = relate_slice_backward, .localize = localize_slice_backward},
+    {.target = "aten.slice_backward.default",
+     .relate = relate_slice_backward,
+     .localize = localize_slice_backward},
     {.target = "aten.select.int", .relate = relate_select, .view = true},
     {.target = "aten.select_backward.default",
      .relate = relate_select_backward,

@@ -6,7 +6,8 @@ namespace {
 constexpr const char* kWindows = "windows reach across pieces";
 
 // Batch and channels, whatever stands before the two image dimensions, are free.
-void relate_planes(DimRef (*a)(int, int64_t), int i, DimRef (*b)(int, int64_t), int j, int64_t rank, Relation& r) {
+void relate_planes(DimRef (*a)(int, int64_t), int i, DimRef (*b)(int, int64_t), int j, int64_t rank,
+                   Relation& r) {
   for (int64_t d = 0; d < rank; ++d) {
     if (d < rank - 2) {
       r.same(a(i, d), b(j, d));

@@ -25,8 +25,10 @@ void relate_kept(const OpView& op, Relation& r, bool reducible) {
     if (std::find(dims.begin(), dims.end(), d) == dims.end()) {
       r.same(input_dim(0, d), output_dim(0, out++));
     } else {
-      if (reducible) r.reduced.push_back(input_dim(0, d));
-      else r.freeze(input_dim(0, d), "a mean divides by the whole size");
+      if (reducible)
+        r.reduced.push_back(input_dim(0, d));
+      else
+        r.freeze(input_dim(0, d), "a mean divides by the whole size");
       out += keep;
     }
   }

@@ -7,23 +7,30 @@ namespace {
 
 constexpr const char* kAnywhere = "an index may point anywhere in it";
 
-// x and the result have one shape, index and source another; dimensions they share in full are one letter. A source
-// longer than the index is read only in part.
+// x and the result have one shape, index and source another; dimensions they share in full are one letter. A
+// source longer than the index is read only in part.
 void relate_scatter_of(const OpView& op, bool adds, Relation& r) {
   int64_t dim = wrap_dim(int_argument(*op.op, 1, "dim", 0), op.in_rank(0));
   bool source = op.in.size() > 2;
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
     r.same(input_dim(0, d), output_dim(0, d));
     bool whole = op.in[0][d] == op.in[1][d];
-    if (d == dim) r.freeze(input_dim(0, d), kAnywhere);
-    else if (whole) r.same(input_dim(0, d), input_dim(1, d));
-    else r.freeze(input_dim(0, d), "only a part of the dimension is written");
+    if (d == dim)
+      r.freeze(input_dim(0, d), kAnywhere);
+    else if (whole)
+      r.same(input_dim(0, d), input_dim(1, d));
+    else
+      r.freeze(input_dim(0, d), "only a part of the dimension is written");
     bool writes = d == dim && adds;
-    if (writes) r.reduced.push_back(input_dim(1, d));
-    else if (d == dim || !whole) r.freeze(input_dim(1, d), "the last write wins");
+    if (writes)
+      r.reduced.push_back(input_dim(1, d));
+    else if (d == dim || !whole)
+      r.freeze(input_dim(1, d), "the last write wins");
     if (!source) continue;
-    if (op.in[2][d] == op.in[1][d]) r.same(input_dim(1, d), input_dim(2, d));
-    else for (int k : {1, 2}) r.freeze(input_dim(k, d), "only a part of the source is read");
+    if (op.in[2][d] == op.in[1][d])
+      r.same(input_dim(1, d), input_dim(2, d));
+    else
+      for (int k : {1, 2}) r.freeze(input_dim(k, d), "only a part of the source is read");
   }
 }
 
@@ -43,8 +50,10 @@ void relate_select_scatter(const OpView& op, Relation& r) {
   int64_t dim = wrap_dim(int_argument(*op.op, 2, "dim", 0), op.in_rank(0));
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
     r.same(input_dim(0, d), output_dim(0, d));
-    if (d == dim) r.freeze(input_dim(0, d), "one element is replaced");
-    else r.same(input_dim(1, d - (d > dim)), output_dim(0, d));
+    if (d == dim)
+      r.freeze(input_dim(0, d), "one element is replaced");
+    else
+      r.same(input_dim(1, d - (d > dim)), output_dim(0, d));
   }
   r.linear = {{0, 1}};
 }
@@ -54,8 +63,10 @@ void relate_slice_scatter(const OpView& op, Relation& r) {
   relate_alike(op, 0, 0, r);
   SliceArguments s = slice_arguments(*op.op, op.in[0], 2);
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
-    if (d != s.dim) r.same(input_dim(1, d), output_dim(0, d));
-    else relate_slice_dim(s, output_dim(0, d), input_dim(1, d), op.in[0][d], op.in[1][d], r);
+    if (d != s.dim)
+      r.same(input_dim(1, d), output_dim(0, d));
+    else
+      relate_slice_dim(s, output_dim(0, d), input_dim(1, d), op.in[0][d], op.in[1][d], r);
   }
   r.linear = {{0, 1}};
 }
@@ -69,7 +80,9 @@ constexpr Row kRows[] = {
     {.target = "aten.scatter.value", .relate = relate_scatter},
     {.target = "aten.scatter_add.default", .relate = relate_scatter_add},
     {.target = "aten.select_scatter.default", .relate = relate_select_scatter},
-    {.target = "aten.slice_scatter.default", .relate = relate_slice_scatter, .localize = localize_slice_scatter},
+    {.target = "aten.slice_scatter.default",
+     .relate = relate_slice_scatter,
+     .localize = localize_slice_scatter},
 };
 
 }  // namespace

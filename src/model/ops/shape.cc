@@ -54,8 +54,10 @@ void relate_transpose(const OpView& op, Relation& r) {
 }
 
 void relate_t(const OpView& op, Relation& r) {
-  if (op.in_rank(0) == 2) relate_order(op, {1, 0}, r);
-  else relate_reshape(op, r);
+  if (op.in_rank(0) == 2)
+    relate_order(op, {1, 0}, r);
+  else
+    relate_reshape(op, r);
 }
 
 // A dimension grown from 1 is new: every rank may expand to its own part of it.
@@ -64,15 +66,19 @@ void relate_expand(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
-void localize_sizes(const OpView&, const OpView& local, Op& op) { set_argument(op, 1, "size", Arg::list(local.out[0])); }
+void localize_sizes(const OpView&, const OpView& local, Op& op) {
+  set_argument(op, 1, "size", Arg::list(local.out[0]));
+}
 
 // repeat(x, repeats): a repeated dimension is (times, x's own).
 void relate_repeat(const OpView& op, Relation& r) {
   int offset = op.out_rank(0) - op.in_rank(0), used = 0;
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
     int64_t times = op.in[0][d] == 0 ? 1 : op.out[0][d + offset] / op.in[0][d];
-    if (times == 1) r.same(input_dim(0, d), output_dim(0, d + offset));
-    else r.equal.push_back({{output_dim(0, d + offset)}, {factor(used++, times), input_dim(0, d)}});
+    if (times == 1)
+      r.same(input_dim(0, d), output_dim(0, d + offset));
+    else
+      r.equal.push_back({{output_dim(0, d + offset)}, {factor(used++, times), input_dim(0, d)}});
   }
   r.linear = {{0}};
 }
@@ -95,7 +101,9 @@ constexpr Row kRows[] = {
     {.target = "aten.transpose.int", .relate = relate_transpose, .view = true},
     {.target = "aten.permute.default", .relate = relate_permute, .view = true},
     {.target = "aten.expand.default", .relate = relate_expand, .localize = localize_sizes, .view = true},
-    {.target = "aten.repeat.default", .relate = relate_repeat, .localize = localize_repeat,
+    {.target = "aten.repeat.default",
+     .relate = relate_repeat,
+     .localize = localize_repeat,
      .workspace = repeat_workspace},
 };
 

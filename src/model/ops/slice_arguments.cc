@@ -35,8 +35,8 @@ void relate_slice_dim(const SliceArguments& s, DimRef big, DimRef small, int64_t
   }
 }
 
-void localize_slice(const SliceArguments& s, const Shape& whole_big, const Shape& local_big, const Shape& local_small,
-                    size_t first, Op& op) {
+void localize_slice(const SliceArguments& s, const Shape& whole_big, const Shape& local_big,
+                    const Shape& local_small, size_t first, Op& op) {
   int64_t whole = whole_big[s.dim], local = local_big[s.dim];
   bool strided = s.step != 1;
   int64_t start = strided || whole == 0 ? s.start : s.start * local / whole;

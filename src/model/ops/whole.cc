@@ -54,11 +54,13 @@ void relate_without(const OpView& op, const Dims& whole, bool keep, const char* 
 }
 
 void relate_topk(const OpView& op, Relation& r) {
-  relate_along(op, {wrap_dim(int_argument(*op.op, 2, "dim", -1), op.in_rank(0))}, "the largest of the whole dimension", r);
+  relate_along(op, {wrap_dim(int_argument(*op.op, 2, "dim", -1), op.in_rank(0))},
+               "the largest of the whole dimension", r);
 }
 
 void relate_cumsum(const OpView& op, Relation& r) {
-  relate_along(op, {wrap_dim(int_argument(*op.op, 1, "dim", 0), op.in_rank(0))}, "each sum holds all before it", r);
+  relate_along(op, {wrap_dim(int_argument(*op.op, 1, "dim", 0), op.in_rank(0))},
+               "each sum holds all before it", r);
   r.linear = {{0}};
 }
 
@@ -81,7 +83,8 @@ void relate_triangle(const OpView& op, Relation& r) {
 
 void relate_max_dim(const OpView& op, Relation& r) {
   Dims dims = dims_argument(op, 1, "dim");
-  relate_without(op, dims, bool_argument(*op.op, 2, "keepdim", false), "the largest of the whole dimension", r);
+  relate_without(op, dims, bool_argument(*op.op, 2, "keepdim", false), "the largest of the whole dimension",
+                 r);
 }
 
 void relate_norm(const OpView& op, Relation& r) {

@@ -4,8 +4,8 @@
 
 namespace partita {
 
-// Hidden temporary bytes of one call on one thread, as docs/workspace.md has them: measured, exact for float32 and
-// float64.
+// Hidden temporary bytes of one call on one thread, as docs/workspace.md has them: measured, exact for
+// float32 and float64.
 
 /// Scores, row maxima, row sums and output of one block of queries.
 Bytes attention_workspace(const OpView& local);
