@@ -1,7 +1,7 @@
 """Forward and backward by Partita's executor over eager PyTorch: one thread each, interleaved, medians and spread.
 
-What is compared: the same kernels on the same threads, equal bits. The executor saves Python, autograd and dispatch; it
-puts blocks of 2 MiB and more into huge pages, which eager does only with THP_MEM_ALLOC_ENABLE=1.
+What is compared: the same kernels on the same threads, equal bits. The executor saves Python, autograd and dispatch, and
+keeps large blocks from step to step, where eager returns them to the system and touches fresh pages.
 
     python bench/executor.py [--json]      exits 1 when a ratio is above its limit
 """

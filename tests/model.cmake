@@ -1,6 +1,7 @@
 partita_test(unit model_test model)
 partita_test(unit model_json_test model)
 partita_test(unit model_check_test model)
+partita_test(unit model_strided_view_test model)
 partita_test(unit model_captured_test model)
 partita_test(unit cluster_test cluster)
 partita_test(unit profile_test profile)

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
@@ -36,6 +37,8 @@ void run(const Options& options, const Command& command) {
   Trace trace = simulate(lowered.model, lowered.program, read_cluster(cluster));
   RunRequest request{.steps = options.steps, .seed = options.seed};
   request.batch.seed = options.seed;
+  HostTensors constants = load_constants(options.model, model);
+  request.weights = views_of(constants);
   if (command.progress)
     request.progress = [](const StepReport& step) { fmt::print(stderr, "loss {:.6f}\n", step.loss); };
   RunReport report = load_runtime().run(runnable(lowered), request);

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
@@ -40,6 +41,8 @@ void run(const Options& options, Command& command) {
   request.run.steps = 2;
   request.run.seed = options.seed;
   request.run.batch = {.seed = options.seed, .ignored_labels = options.ignored_labels};
+  HostTensors constants = load_constants(options.model, model);
+  request.run.weights = views_of(constants);
   VerifyReport report = load_runtime().verify(runnable(tried), runnable(one), request);
   std::vector<Bytes> predicted;
   for (const RankMemory& rank : memory_of(tried.model, tried.program)) predicted.push_back(rank.peak);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/ops/common.h"
+#include "model/strided_view.h"
 
 namespace partita {
 namespace {
@@ -59,6 +60,7 @@ class Decomposer {
   void add(const Op& op) {
     for (const Fill& fill : kFills)
       if (op.target == fill.target) return emit(to_full(in_, op, fill));
+    if (auto view = as_view(in_, op)) return emit(*std::move(view));
     bool mean = op.target == "aten.nll_loss_forward.default" &&
                 int_argument(op, 3, "reduction", kMean) == kMean &&
                 argument(op, 2, "weight").kind == Arg::kNone;

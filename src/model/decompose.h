@@ -7,6 +7,7 @@ namespace partita {
 /// The same step with every op stated so that it can be split. New tensors and ops are added, ids of old
 /// tensors stay.
 /// - `ones_like(x)` and its kin read only the shape of x: they become `full`, without the data edge.
+/// - `as_strided` over all elements in order becomes `view` (strided_view.h).
 /// - A mean negative log likelihood becomes sum / count: the count is computed from the labels alone, by ops
 /// of its own
 ///   (".count"), so that it can be complete before the first micro-batch.

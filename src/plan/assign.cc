@@ -32,8 +32,11 @@ std::vector<int> home_stages(const Model& model, const Plan& plan) {
       auto forward = by_name.find(forward_name(op.name));
       if (forward != by_name.end()) stage = forward->second;
     }
+    // A gradient flows from the last stage to the first, so a sum of several belongs to the first of them.
     if (stage < 0)
-      for (TensorId id : inputs_of(op)) stage = std::max(stage, of_tensor[id.value]);
+      for (TensorId id : inputs_of(op))
+        if (int there = of_tensor[id.value]; there >= 0)
+          stage = stage < 0 ? there : op.backward ? std::min(stage, there) : std::max(stage, there);
     stage = std::max(stage, 0);
     by_name[op.name] = stage;
     for (TensorId id : op.outputs)

@@ -22,13 +22,13 @@ std::string summary(const RecipeSpec& spec);
 
 /// Makes plans of recipes for one model; what they share (atoms, what tensor parallel may split) is found
 /// once. Nothing depends on module names: data parallel splits the batch atom, tensor parallel the atoms that
-/// `tensor_atoms` finds, stages are cut between repeated blocks by balanced flops.
+/// `tensor_atoms` finds, stages are cut by balanced flops where few bytes cross.
 class RecipeBook {
  public:
   /// `model` must outlive the book.
   explicit RecipeBook(const Model& model);
 
-  /// InputError where it does not apply: no batch dimension, nothing to split, fewer blocks than stages.
+  /// InputError where it does not apply: no batch dimension, nothing to split, fewer ops than stages.
   Plan plan(const RecipeSpec& spec);
 
  private:

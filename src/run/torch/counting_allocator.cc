@@ -1,13 +1,11 @@
 #include "run/torch/counting_allocator.h"
 
 #include <c10/core/CPUAllocator.h>
-#include <sys/mman.h>
 
-#include <cstdlib>
 #include <mutex>
-#include <new>
 
 #include "base/error.h"
+#include "run/memory_pool.h"
 
 namespace partita {
 namespace {
@@ -16,18 +14,17 @@ namespace {
 struct alignas(64) Header {
   MemoryCounter* counter;
   int64_t bytes;
-  bool huge;  // came from `allocate_huge`
+  bool pooled;
 };
 
-// Large blocks go back to the system when they are freed, and touching them anew page by page costs several
-// times what a kernel does with them; huge pages bring that down.
-constexpr size_t kHugePage = size_t{2} << 20;
+// The system takes large blocks back when they are freed, and touching them anew page by page costs more than
+// a light kernel does with them.
+constexpr size_t kPooled = size_t{128} << 10;
 
-void* allocate_huge(size_t bytes) {
-  void* block = nullptr;
-  if (posix_memalign(&block, kHugePage, bytes) != 0) throw std::bad_alloc();
-  madvise(block, bytes, MADV_HUGEPAGE);
-  return block;
+// Never destroyed: blocks may be freed while the process ends.
+MemoryPool& pool() {
+  static auto* pool = new MemoryPool;
+  return *pool;
 }
 
 thread_local MemoryCounter* counter_of_thread = nullptr;
@@ -39,9 +36,9 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
     size_t size = bytes + sizeof(Header);
-    bool huge = counter_of_thread && bytes >= kHugePage;
-    auto* header = static_cast<Header*>(huge ? allocate_huge(size) : base_->raw_allocate(size));
-    *header = {counter_of_thread, static_cast<int64_t>(bytes), huge};
+    bool pooled = counter_of_thread && bytes >= kPooled;
+    auto* header = static_cast<Header*>(pooled ? pool().take(size) : base_->raw_allocate(size));
+    *header = {counter_of_thread, static_cast<int64_t>(bytes), pooled};
     if (MemoryCounter* counter = header->counter) {
       int64_t current = counter->current.fetch_add(header->bytes, std::memory_order_relaxed) + header->bytes;
       // Only the rank's own thread allocates on its account, so nobody else raises the peak.
@@ -62,7 +59,6 @@ class CountingAllocator final : public c10::Allocator {
   c10::Allocator* base_;
 };
 
-// Never destroyed: blocks may be freed while the process ends.
 CountingAllocator& instance() {
   static auto* allocator = new CountingAllocator(c10::GetCPUAllocator());
   return *allocator;
@@ -72,7 +68,7 @@ void CountingAllocator::release(void* data) {
   if (!data) return;
   Header* header = static_cast<Header*>(data) - 1;
   if (header->counter) header->counter->current.fetch_sub(header->bytes, std::memory_order_relaxed);
-  if (header->huge) return std::free(header);
+  if (header->pooled) return pool().give_back(header);
   instance().base_->raw_deallocate(header);
 }
 
@@ -87,5 +83,7 @@ void install_counting_allocator() {
   static std::once_flag once;
   std::call_once(once, [] { c10::SetCPUAllocator(&instance(), /*priority=*/1); });
 }
+
+void return_free_memory() { pool().trim(); }
 
 }  // namespace partita

@@ -27,4 +27,8 @@ class CountingScope {
 /// earlier keeps its own way of being freed.
 void install_counting_allocator();
 
+/// Large blocks of counted threads are kept when they are freed, for the next ones. Gives those back to the
+/// system that have no neighbour in use.
+void return_free_memory();
+
 }  // namespace partita

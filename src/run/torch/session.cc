@@ -186,7 +186,10 @@ Fetch Session::State::fetch() {
 
 Session::Session(const Runnable& step, const HostViews& weights, const RunOptions& options)
     : state_(std::make_unique<State>(step, weights, options)) {}
-Session::~Session() = default;
+Session::~Session() {
+  state_.reset();
+  return_free_memory();
+}
 Session::Session(Session&&) noexcept = default;
 
 StepReport Session::step(const HostViews& batch) {

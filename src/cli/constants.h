@@ -1,0 +1,12 @@
+#pragma once
+
+#include "cli/inputs.h"
+#include "run/host_tensor.h"
+
+namespace partita {
+
+/// Values of the constants of `model`, from NAME.constants.safetensors beside NAME.model.json; in the dtype
+/// that `model` has now. InputError when the step has constants and the file is not there or lacks one.
+HostTensors load_constants(const ModelInput& input, const Model& model);
+
+}  // namespace partita

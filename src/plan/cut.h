@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "model/model.h"
+
+namespace partita {
+
+/// The part of a model that a pipeline cuts: forward ops that the batch and a trainable parameter lead to, in
+/// order of execution. All others run where their values are asked for.
+struct Line {
+  std::vector<OpId> ops;
+  std::vector<Flops> flops;     // of each, its backward included
+  std::vector<Bytes> crossing;  // before each: bytes made earlier and read here or later; 0 before the first
+};
+
+Line find_line(const Model& model);
+
+/// The first op of each of `count` stages, as indices into the line: the busiest stage has the least work,
+/// cuts lie where few bytes cross. Empty when the line has fewer places than that.
+std::vector<size_t> cut_line(const Line& line, size_t count);
+
+}  // namespace partita
