@@ -198,29 +198,32 @@ class Certifier {
       case InstrKind::kAdd:
         return add(at, instr, in, ledger);
       case InstrKind::kMove:
-        return ledger.write(instr.out[0], microbatch(at), moved(in[0]));
+        return ledger.write(instr.out[0], microbatch(at), moved(at, in[0]));
       default:
         return optimize(at, instr, in, ledger);
     }
   }
 
   /// The same storage under a new name, which nobody is sending.
-  static Holding moved(Holding value) {
+  static Holding moved(const At& at, Holding value) {
     value.sends = 0;
+    value.made = at;
     return value;
   }
 
   void make(const At& at, const Instr& instr, Ledger& ledger, Meaning meaning) {
     check_type(rules_, meaning, program_[instr.types[0]]);
-    ledger.write(
-        instr.out[0], microbatch(at),
-        {.meaning = known(std::move(meaning)), .type = instr.types[0], .storage = ledger.allocate()});
+    ledger.write(instr.out[0], microbatch(at),
+                 {.meaning = known(std::move(meaning)),
+                  .type = instr.types[0],
+                  .storage = ledger.allocate(),
+                  .made = at});
   }
 
   /// Gives the changed storage of `old` its new meaning and name.
   void rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning) {
     ledger.change(old, instr.in[0], at);
-    Holding value{.meaning = std::move(meaning), .type = old.type, .storage = old.storage};
+    Holding value{.meaning = std::move(meaning), .type = old.type, .storage = old.storage, .made = at};
     value.seen = ledger.changes(old.storage);
     ledger.write(instr.out[0], microbatch(at), std::move(value), instr.in[0]);
   }
@@ -249,7 +252,7 @@ class Certifier {
     verified = std::move(types);
     for (size_t o = 0; o < meanings.size(); ++o) {
       if (instr.out[o].index < 0) continue;
-      Holding value{.meaning = known(std::move(meanings[o])), .type = instr.types[o]};
+      Holding value{.meaning = known(std::move(meanings[o])), .type = instr.types[o], .made = at};
       value.storage = instr.view ? in[0].storage : ledger.allocate();
       value.seen = instr.view ? in[0].seen : 0;
       value.overlapping =

@@ -21,6 +21,7 @@ struct Holding {
   int32_t sends = 0;         // transfers out of it that were not waited for
   bool receiving = false;    // what arrives may not be read yet
   bool overlapping = false;  // several of its elements are one place in memory: an expanded view
+  At made;                   // the instruction that gave the name; no action where it was loaded or arrived
 };
 
 /// Who lives in which slot of one rank. Every function is Refused where the Program breaks the rules of

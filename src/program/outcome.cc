@@ -82,15 +82,17 @@ class Outcome {
 
   void check_result(const Ledger& ledger, const Result& result) const {
     TensorId needed = needed_for(result);
-    const Meaning& meaning = *ledger.read(result.slot, 0).meaning;
+    const Holding& held = ledger.read(result.slot, 0);
+    const Meaning& meaning = *held.meaning;
     int32_t version = result.kind == Result::kParameter && trains_ ? 1 : 0;
     Box met;
     bool right = !meaning.addend.zero && meaning.tensor == needed && meaning.version == version &&
                  meaning.state < 0 && meaning.addend.complete() && meet(meaning.box, result.box, met) &&
                  inside(result.box, whole_box(rules_.atoms, needed));
     if (!right)
-      refuse("reports {} {}{} from {}, which holds {}{}", name_of(result.kind), model_[result.tensor].name,
-             to_text(result.box), to_text(result.slot), show(meaning),
+      refuse("reports {} {}{} from {}{}, which holds {}{}", name_of(result.kind), model_[result.tensor].name,
+             to_text(result.box), to_text(result.slot),
+             held.made.action < 0 ? "" : fmt::format(" (written by {})", to_text(held.made)), show(meaning),
              version > meaning.version ? " before its update" : "");
   }
 

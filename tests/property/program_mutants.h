@@ -147,29 +147,43 @@ inline Mutant wrong_scale(Program program) {
   return {};
 }
 
-/// Two receives on one channel are posted in the wrong order: each fills the slot meant for the other.
+/// What two receives from one peer bring lands in each other's slots: their channels are exchanged, or where
+/// both use one channel, their order. Of the last rank that receives from one before it: it can go on.
 inline Mutant swapped_receives(Program program) {
   for (size_t r = program.ranks.size(); r-- > 0;) {
     std::vector<Action>& actions = program.ranks[r].actions;
     for (size_t a = 0; a < actions.size(); ++a)
       for (size_t b = a + 1; b < actions.size(); ++b) {
-        const Action &x = actions[a], &y = actions[b];
+        Action x = actions[a], y = actions[b];
         bool both = x.kind == ActionKind::kPostReceive && y.kind == ActionKind::kPostReceive &&
-                    x.type == y.type && x.peer == y.peer && x.tag == y.tag &&
-                    x.peer < static_cast<int32_t>(r);
+                    x.type == y.type && x.peer == y.peer && x.peer < static_cast<int32_t>(r);
         if (!both) continue;
-        std::rotate(actions.begin() + static_cast<int64_t>(a), actions.begin() + static_cast<int64_t>(b),
-                    actions.begin() + static_cast<int64_t>(b) + 1);
+        if (x.tag == y.tag)
+          std::rotate(actions.begin() + static_cast<int64_t>(a), actions.begin() + static_cast<int64_t>(b),
+                      actions.begin() + static_cast<int64_t>(b) + 1);
+        for (Action& action : actions) {
+          if (action.kind != ActionKind::kPostReceive && action.kind != ActionKind::kWaitReceive) continue;
+          bool first = action.slot == x.slot && action.microbatch == x.microbatch && action.tag == x.tag;
+          bool second = action.slot == y.slot && action.microbatch == y.microbatch && action.tag == y.tag;
+          if (first || second) action.tag = first ? y.tag : x.tag;
+        }
         return program;
       }
   }
   return {};
 }
 
-/// The sum over ranks comes before the last micro-batch was added.
+inline bool updates_with(const Program& program, Slot gradient) {
+  return find(program, InstrKind::kOptimize, [&](const Instr& instr) {
+           return instr.in[1] == gradient;
+         }).first >= 0;
+}
+
+/// The sum of a gradient over ranks comes before the last micro-batch was added.
 inline Mutant reduced_too_early(Program program) {
   auto [b, i] = find(program, InstrKind::kAllReduce, [&](const Instr& instr) {
-    return instr.in[0].space == Space::kRank && last_accumulation(program, 0, instr.in[0]) >= 0;
+    return instr.in[0].space == Space::kRank && last_accumulation(program, 0, instr.in[0]) >= 0 &&
+           (updates_with(program, instr.in[0]) || updates_with(program, instr.out[0]));
   });
   if (b < 0) return {};
   Instr early = program.bodies[b].instrs[i];
@@ -268,7 +282,7 @@ inline constexpr MutantRow kMutants[] = {
     {"not_accumulated", mutants::not_accumulated, ""},
     {"accumulated_twice", mutants::accumulated_twice, "count twice"},
     {"wrong_scale", mutants::wrong_scale, "needs"},
-    {"swapped_receives", mutants::swapped_receives, "holds"},
+    {"swapped_receives", mutants::swapped_receives, ", micro-batch "},
     {"reduced_too_early", mutants::reduced_too_early, "partial sum"},
     {"freed_too_early", mutants::freed_too_early, "freed too early"},
     {"late_send", mutants::late_send, "deadlock: rank"},

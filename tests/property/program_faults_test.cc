@@ -1,0 +1,115 @@
+// The nine faults a lowering could make, each made on programs of real plans: the certificate says which rank
+// and which instruction, and what is wrong.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "lower/lower.h"
+#include "model/build/build.h"
+#include "plan/recipe.h"
+#include "program/certificate.h"
+#include "program_mutants.h"
+
+namespace partita {
+namespace {
+
+struct Fault {
+  const char* name;
+  Mutant (*make)(Program program);
+  RecipeSpec spec;
+  const char* says;  // a regular expression: what is wrong
+};
+
+const Fault kFaults[] = {
+    {"dropped_all_reduce", mutants::dropped_all_reduce, {.dp = 2}, "a partial sum of .*must be complete"},
+    {"dropped_all_reduce", mutants::dropped_all_reduce, {.tp = 2}, "a partial sum of .*must be complete"},
+    {"wrong_group", mutants::wrong_group, {.dp = 2, .tp = 2}, "are different parts, they cannot be added"},
+    {"permuted_gather",
+     mutants::permuted_gather,
+     {.dp = 2, .zero = 3},
+     "joins .* and then .*: the pieces do not follow each other in the order of the group"},
+    {"not_accumulated",
+     mutants::not_accumulated,
+     {.dp = 2, .microbatches = 2},
+     "updates .* with .*, a partial sum of .*; the gradient must be complete"},
+    {"not_accumulated",
+     mutants::not_accumulated,
+     {.pp = 2, .microbatches = 4},
+     "updates .* with .*, a partial sum of 0:3 of 4 of .*; the gradient must be complete"},
+    {"wrong_scale", mutants::wrong_scale, {.dp = 2}, "argument 1 is 2.0, but this piece of the op needs 1.0"},
+    {"swapped_receives",
+     mutants::swapped_receives,
+     {.pp = 2, .microbatches = 4},
+     "its operands disagree about input_ids:0.0: .* has 0:1, another has 1:2"},
+    {"reduced_too_early",
+     mutants::reduced_too_early,
+     {.dp = 2, .microbatches = 2},
+     "with .*, a partial sum of .*; the gradient must be complete"},
+    {"freed_too_early",
+     mutants::freed_too_early,
+     {.tp = 2},
+     "reads .*, which was freed too early, at action"},
+    {"freed_too_early",
+     mutants::freed_too_early,
+     {.pp = 2, .microbatches = 4},
+     "reads .*, which was freed too early, at action"},
+};
+
+/// Rank, action, body and instruction, before what is wrong.
+constexpr const char* kPlace =
+    "rank [0-9]+, action [0-9]+ \\(run stage[0-9]+[.][a-z]+(, micro-batch [0-9]+)?\\), "
+    "instruction [0-9]+ \\([^)]+\\): ";
+
+Lowered lowered(const char* preset, const RecipeSpec& spec) {
+  Model model = build_model(*find_preset(preset));
+  return lower(model, recipe(model, spec));
+}
+
+class Faults : public testing::TestWithParam<std::tuple<const char*, Fault>> {};
+
+TEST_P(Faults, AreNamedWithRankAndInstruction) {
+  const auto& [preset, fault] = GetParam();
+  Lowered program = lowered(preset, fault.spec);
+  ASSERT_TRUE(certify(program.model, program.atoms, program.program).empty());
+  Mutant mutant = fault.make(program.program);
+  ASSERT_TRUE(mutant) << "this program has no place for the fault";
+  std::vector<std::string> wrong = certify(program.model, program.atoms, *mutant);
+  ASSERT_FALSE(wrong.empty());
+  EXPECT_TRUE(std::regex_search(wrong[0], std::regex(fmt::format("^{}.*({})", kPlace, fault.says))))
+      << wrong[0];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lowered, Faults, testing::Combine(testing::Values("gpt2-tiny", "llama-tiny"), testing::ValuesIn(kFaults)),
+    [](const auto& info) { return fmt::format("{}_{}", std::get<1>(info.param).name, info.index); });
+
+class Deadlocks : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Lowered, Deadlocks, testing::Values("gpt2-tiny", "llama-tiny"));
+
+TEST_P(Deadlocks, AreAStoryOfRanksAndPeers) {
+  Lowered program = lowered(GetParam(), {.pp = 2, .microbatches = 4});
+  Mutant mutant = mutants::late_send(program.program);
+  ASSERT_TRUE(mutant);
+  std::vector<std::string> wrong = certify(program.model, program.atoms, *mutant);
+  ASSERT_FALSE(wrong.empty());
+  std::regex story(
+      "deadlock: rank 0 waits at action [0-9]+ to receive f[0-9]+ of micro-batch 0 from rank 1 .tag [0-9]+.; "
+      "rank 1 waits at action [0-9]+ to receive f[0-9]+ of micro-batch 0 from rank 0 .tag [0-9]+.");
+  EXPECT_TRUE(std::regex_match(wrong[0], story)) << wrong[0];
+}
+
+TEST_P(Deadlocks, NameTheCollectiveOneRankLeavesOut) {
+  Lowered program = lowered(GetParam(), {.tp = 2});
+  Mutant mutant = mutants::missing_on_one_rank(program.program);
+  ASSERT_TRUE(mutant);
+  std::vector<std::string> wrong = certify(program.model, program.atoms, *mutant);
+  ASSERT_FALSE(wrong.empty());
+  std::regex story(
+      "deadlock: rank 1 waits at action [0-9]+ in stage0[.][a-z]+, instruction [0-9]+, all_reduce over ranks "
+      ".0, 1., for rank 0; rank 0 has ended");
+  EXPECT_TRUE(std::regex_match(wrong.back(), story)) << wrong.back();
+}
+
+}  // namespace
+}  // namespace partita
