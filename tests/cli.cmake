@@ -1,3 +1,7 @@
 partita_script(unit cli_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/cli_test.py $<TARGET_FILE:partita>)
 partita_script(golden cases ${CMAKE_CURRENT_SOURCE_DIR}/cases.py $<TARGET_FILE:partita> ${CMAKE_CURRENT_SOURCE_DIR}/golden)
 partita_script(errors cases ${CMAKE_CURRENT_SOURCE_DIR}/cases.py $<TARGET_FILE:partita> ${CMAKE_CURRENT_SOURCE_DIR}/errors)
+partita_script(unit docs_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/docs_test.py $<TARGET_FILE:partita>
+               $<$<BOOL:${PARTITA_TORCH}>:--torch>)
+partita_script(unit install_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/install_test.py ${PROJECT_BINARY_DIR}
+               -DCMAKE_CXX_FLAGS=${PARTITA_SANITIZE_FLAG})
