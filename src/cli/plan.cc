@@ -56,7 +56,10 @@ Json write(const Candidate& candidate, int64_t tokens) {
 
 void run(const Options& options, const Command& command) {
   Model model = load(options.model);
-  SearchRequest request{.cluster = load(options.cluster), .allow = options.allow, .forbid = options.forbid};
+  SearchRequest request;
+  request.cluster = load(options.cluster);
+  request.allow = options.allow;
+  request.forbid = options.forbid;
   request.memory = request.cluster.device.memory;
   request.optimizer.name = options.optimizer;
   auto start = std::chrono::steady_clock::now();

@@ -99,8 +99,9 @@ TEST(Rows, ThatAreWrongAreCaught) {
       }
     }
     for (const auto& [what, found] : attributes) caught += found;
-    if (attributes.contains("attributes stay whole"))
+    if (attributes.contains("attributes stay whole")) {
       EXPECT_TRUE(attributes["attributes stay whole"]) << target;
+    }
     EXPECT_GT(caught, before) << target << " has no mutant that is caught";
     ++rows;
   }

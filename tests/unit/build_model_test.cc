@@ -67,7 +67,9 @@ TEST(Presets, TakeAnyBatchAndSequence) {
   Model model = build_model(*find_preset("llama-tiny"), {3, 7});
   EXPECT_EQ(check(model), std::vector<std::string>{});
   for (const Tensor& tensor : model.tensors) {
-    if (tensor.role == Role::kBatchInput) EXPECT_EQ(tensor.shape, (Shape{3, 7}));
+    if (tensor.role == Role::kBatchInput) {
+      EXPECT_EQ(tensor.shape, (Shape{3, 7}));
+    }
   }
 }
 
