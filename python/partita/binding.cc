@@ -2,6 +2,7 @@
 // their JSON files.
 #include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
+#include <pybind11/functional.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "lower/lower.h"
 #include "run/session.h"
 #include "run/straight_line.h"
+#include "run/torch/counting_allocator.h"
 #include "run/torch/value.h"
 #include "run/torch/workspace.h"
 
@@ -101,11 +103,13 @@ Session open_session(const std::string& model_json, const TensorDict& weights, c
                  {threads_for(lowered.program.ranks.size(), threads)});
 }
 
-double step(Session& session, const TensorDict& batch) {
+StepReport timed_step(Session& session, const TensorDict& batch) {
   Given given(batch, "batch");
   py::gil_scoped_release release;
-  return session.step(given.views()).loss;
+  return session.step(given.views());
 }
+
+double step(Session& session, const TensorDict& batch) { return timed_step(session, batch).loss; }
 
 template <HostTensors Values::*Which, Result::Kind kind>
 TensorDict values(const Session& session) {
@@ -147,10 +151,18 @@ PYBIND11_MODULE(_partita, m) {
   m.def(
       "workspace", &workspace, py::arg("model"), py::arg("weights"), py::arg("batch"),
       "What each op of a step allocates on one device: (op, bytes of its outputs, hidden temporary bytes).");
+  m.def("peak_of", &peak_of, py::arg("call"),
+        "Calls it and returns the most bytes of CPU tensors it held at once, above those there before.");
   py::class_<Session>(m, "Session", "A step with its parameters and optimizer states, on thread ranks.")
       .def(py::init(&open_session), py::arg("model"), py::arg("weights"), py::arg("plan") = "",
            py::arg("optimizer") = py::dict(), py::arg("threads") = 0)
       .def("step", &step, py::arg("batch"), "One step on the global batch: the loss.")
+      .def(
+          "optimizer_seconds",
+          [](Session& session, const TensorDict& batch) {
+            return timed_step(session, batch).optimizer_seconds;
+          },
+          py::arg("batch"), "One step: the seconds its rank with most of them spent in optimizer updates.")
       .def("gradients", gradients)
       .def("parameters", parameters, "Updated parameters after the last step, whole.")
       .def("buffers", buffers)

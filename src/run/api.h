@@ -12,7 +12,8 @@ namespace partita {
 /// What a rank did in a step, seen from outside.
 struct StepReport {
   double loss = 0;
-  Seconds seconds = 0;  // from giving out the batch to the end of the last rank
+  Seconds seconds = 0;            // from giving out the batch to the end of the last rank
+  Seconds optimizer_seconds = 0;  // of these in optimizer updates, on the rank with most
 };
 
 /// Whole values after a step, put together from the ranks' results; keyed by the parameter's or buffer's

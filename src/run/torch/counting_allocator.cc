@@ -84,6 +84,15 @@ void install_counting_allocator() {
   std::call_once(once, [] { c10::SetCPUAllocator(&instance(), /*priority=*/1); });
 }
 
+int64_t peak_of(const std::function<void()>& call) {
+  install_counting_allocator();
+  // Never freed: what `call` leaves behind (gradients) is subtracted when it goes.
+  auto* counter = new MemoryCounter;
+  CountingScope counting(counter);
+  call();
+  return counter->peak;
+}
+
 void return_free_memory() { pool().trim(); }
 
 }  // namespace partita

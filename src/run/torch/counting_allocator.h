@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 namespace partita {
 
@@ -22,6 +23,10 @@ class CountingScope {
  private:
   MemoryCounter* before_;
 };
+
+/// Runs `call` on this thread and returns the most bytes of CPU tensors that it held at once, above those
+/// that were there before it.
+int64_t peak_of(const std::function<void()>& call);
 
 /// Puts a counting allocator before torch's own CPU allocator, once per process. Memory that was allocated
 /// earlier keeps its own way of being freed.

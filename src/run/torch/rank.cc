@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "base/error.h"
@@ -97,6 +98,7 @@ Rank::Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>
 
 void Rank::begin_step(int64_t step) {
   step_number_ = step;
+  optimizer_seconds_ = 0;
   *step_.mutable_data_ptr<float>() = static_cast<float>(step);
 }
 
@@ -151,9 +153,12 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
     case InstrKind::kMove:
       out = defined(slots[instr.in[0]]);
       break;
-    case InstrKind::kOptimize:
+    case InstrKind::kOptimize: {
+      auto begin = std::chrono::steady_clock::now();
       out = optimize(instr, slots);
+      optimizer_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       break;
+    }
   }
   for (Slot slot : prepared.drop_inputs) slots[slot].reset();
   slots[instr.out[0]] = std::move(out);

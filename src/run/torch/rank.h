@@ -18,6 +18,8 @@ class Rank {
 
   /// The step number the optimizer corrects its moments with, from 1.
   void begin_step(int64_t step);
+  /// Spent in optimizer updates since `begin_step`.
+  Seconds optimizer_seconds() const { return optimizer_seconds_; }
   void run(BodyId body, int32_t microbatch);
   void allocate(Slot slot, int32_t microbatch, TypeId type);
   void free(Slot slot, int32_t microbatch) { value(slot, microbatch).reset(); }
@@ -41,6 +43,7 @@ class Rank {
   torch::jit::Stack stack_;                      // scratch of dispatcher calls
   at::Tensor step_;                              // float32, what the fused optimizers read
   int64_t step_number_ = 0;
+  Seconds optimizer_seconds_ = 0;
 };
 
 }  // namespace partita

@@ -214,7 +214,9 @@ StepReport Session::step(const HostViews& batch) {
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   ++s.steps;
   s.renew_copies();
-  return {collect_loss(s.model, s.program, s.leaves, s.fetch()), elapsed.count()};
+  Seconds updating = 0;
+  for (const Rank& rank : s.ranks) updating = std::max(updating, rank.optimizer_seconds());
+  return {collect_loss(s.model, s.program, s.leaves, s.fetch()), elapsed.count(), updating};
 }
 
 Values Session::values(const std::set<Result::Kind>& kinds) const {
