@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <numeric>
 
@@ -18,9 +18,12 @@
 namespace partita::reshard {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+/// Of this process: what others do on the machine meanwhile is not the engine's.
+double cpu_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
 
 std::vector<int32_t> row_major(int64_t devices) {
   std::vector<int32_t> list(devices);
@@ -176,8 +179,8 @@ bool run_values(int64_t count, uint64_t seed) {
 struct Query {
   const char* name;
   Counts from, to;
-  double limit = 10e-3;  // seconds, cold
 };
+constexpr double kColdLimit = 10e-3, kCachedLimit = 50e-6;  // CPU seconds
 
 /// All queries, or the one with this number.
 bool run_speed(int64_t number) {
@@ -190,10 +193,11 @@ bool run_speed(int64_t number) {
       {"addends and replicas", {4, 4, 4, 4, 1, 1}, {4, 1, 4, 1, 4, 4}},
       {"replicas to other cuts", {16, 1, 4, 4, 1, 1}, {16, 1, 1, 1, 4, 4}},
       // Every cell is a class of its own and every pair of devices talks: the most work 256 devices can make.
-      {"all-to-all of 65536 cells", {1, 1, 16, 16, 1, 1}, {1, 1, 1, 1, 16, 16}, 30e-3},
+      {"all-to-all of 65536 cells", {1, 1, 16, 16, 1, 1}, {1, 1, 1, 1, 16, 16}},
   };
   bool good = true;
-  fmt::print("one query, 256 devices, 4-D, tensor 256x256x256x256\n");
+  fmt::print("one query, 256 devices, 4-D, tensor 256x256x256x256; CPU time, limits {:.0f} ms and {:.0f} us\n",
+             kColdLimit * 1e3, kCachedLimit * 1e6);
   for (const Query& query : queries) {
     if (number && &query != &queries[number - 1]) continue;
     std::vector<int64_t> shape(4, 256);
@@ -201,22 +205,22 @@ bool run_speed(int64_t number) {
     Problem problem{shape, 2, pieces_of(query.from, shape, devices), pieces_of(query.to, shape, devices),
                     {},    {}};
     std::vector<double> cold;
-    for (int i = 0; i < 5; ++i) {
-      Clock::time_point start = Clock::now();
+    for (int i = 0; i < 9; ++i) {
+      double start = cpu_seconds();
       solve(problem);
-      cold.push_back(since(start));
+      cold.push_back(cpu_seconds() - start);
     }
     Cache cache;
     Answer answer = *cache.solve(problem);
-    Clock::time_point start = Clock::now();
+    double start = cpu_seconds();
     for (int i = 0; i < 1000; ++i) cache.solve(problem);
-    double cached = since(start) / 1000;
+    double cached = (cpu_seconds() - start) / 1000;
     std::sort(cold.begin(), cold.end());
-    fmt::print("{:<28} cold {:>8.2f} ms (least {:.2f}, limit {:.0f}), cached {:>6.2f} us, {}\n", query.name,
-               cold[2] * 1e3, cold[0] * 1e3, query.limit * 1e3, cached * 1e6,
+    double median = cold[cold.size() / 2];
+    fmt::print("{:<28} cold {:>6.2f} ms (largest of 9: {:.2f}), cached {:>6.2f} us, {}\n", query.name, median * 1e3,
+               cold.back() * 1e3, cached * 1e6,
                answer.total_bytes == answer.bound_bytes ? "at the bound" : "ABOVE the bound");
-    // The least of five: what others do on the machine meanwhile is not the engine's.
-    good = good && cold[0] < query.limit && cached < 50e-6;
+    good = good && median < kColdLimit && cached < kCachedLimit;
   }
   return good;
 }

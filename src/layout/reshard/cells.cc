@@ -1,18 +1,27 @@
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/error.h"
+#include "layout/reshard/interner.h"
 #include "layout/reshard/problem.h"
 
 namespace partita::reshard {
 namespace {
 
-/// Lists per cell in one flat array.
-struct Lists {
-  std::vector<int32_t> begin, length, items;
+struct NumberHash {
+  uint64_t operator()(int32_t value) const { return uint64_t(value) + 1; }
 };
+struct TokenHash {
+  uint64_t operator()(const Token& token) const {
+    return uint64_t(token.device) << 42 ^ uint64_t(token.addend.index) << 21 ^ uint64_t(token.addend.count);
+  }
+};
+constexpr int64_t kDirectPairs = 1 << 19;
+using NumberLists = Interner<int32_t, NumberHash>;
+using TokenLists = Interner<Token, TokenHash>;
 
-/// First and last cell of a piece in every dimension.
+/// First and last cell of a region in every dimension.
 struct Span {
   std::vector<int32_t> low, high;
 };
@@ -25,11 +34,14 @@ class Cutter {
     list_devices();
     list_groups();
     make_cuts();
-    std::vector<Token> from_tokens, to_tokens;
-    Lists holders = mark(problem_.from, from_tokens), needers = mark(problem_.to, to_tokens);
-    classify(holders, needers);
-    fill(holders, from_tokens, out_.holder_begin, out_.holder_tokens);
-    fill(needers, to_tokens, out_.needer_begin, out_.needer_tokens);
+    TokenLists lists(problem_.from.size() + problem_.to.size());
+    std::vector<int32_t> holders = mark(problem_.from, lists), needers = mark(problem_.to, lists);
+    classify(holders, needers, lists.size());
+    for (int32_t list = 0; list < lists.size(); ++list) {
+      out_.list_begin.push_back(static_cast<int32_t>(out_.tokens.size()));
+      out_.tokens.insert(out_.tokens.end(), lists[list].begin(), lists[list].end());
+    }
+    out_.list_begin.push_back(static_cast<int32_t>(out_.tokens.size()));
     measure();
   }
 
@@ -55,6 +67,7 @@ class Cutter {
     for (size_t i = 0; i < out_.devices.size(); ++i) {
       auto at = listed.find(out_.devices[i]);
       out_.group[i] = at == listed.end() ? next++ : at->second;
+      out_.grouped = out_.grouped || out_.group[i] != out_.group[0];
     }
   }
 
@@ -81,17 +94,17 @@ class Cutter {
     num_cells_ = static_cast<int32_t>(cells);
   }
 
-  Span span_of(const Piece& piece) const {
+  Span span_of(const Region& region) const {
     Span span;
     for (size_t d = 0; d < out_.cuts.size(); ++d) {
       const std::vector<int64_t>& cuts = out_.cuts[d];
-      span.low.push_back(std::lower_bound(cuts.begin(), cuts.end(), piece.region[d].begin) - cuts.begin());
-      span.high.push_back(std::lower_bound(cuts.begin(), cuts.end(), piece.region[d].end) - cuts.begin());
+      span.low.push_back(std::lower_bound(cuts.begin(), cuts.end(), region[d].begin) - cuts.begin());
+      span.high.push_back(std::lower_bound(cuts.begin(), cuts.end(), region[d].end) - cuts.begin());
     }
     return span;
   }
 
-  /// Calls visit(first, last) for every run of neighbouring cells of a piece.
+  /// Calls visit(first, last) for every run of neighbouring cells of a region.
   template <class Visit>
   void each_run(const Span& span, const Visit& visit) const {
     size_t dims = span.low.size();
@@ -106,69 +119,82 @@ class Cutter {
     }
   }
 
-  /// Which tokens every cell has, ascending. Pieces are visited by token, so that a device whose pieces
-  /// overlap is seen twice in a row and counted once.
-  Lists mark(const std::vector<Piece>& pieces, std::vector<Token>& tokens) {
-    std::vector<std::pair<Token, Span>> marks;
-    for (const Piece& piece : pieces) marks.push_back({{number(piece.device), piece.addend}, span_of(piece)});
-    std::stable_sort(marks.begin(), marks.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    Lists lists;
-    lists.begin.assign(num_cells_ + 1, 0);
-    for (const auto& [token, span] : marks)
-      each_run(span, [&](int32_t first, int32_t last) {
-        for (int32_t cell = first; cell < last; ++cell) ++lists.begin[cell + 1];
-      });
-    for (int32_t cell = 0; cell < num_cells_; ++cell) lists.begin[cell + 1] += lists.begin[cell];
-    lists.items.resize(lists.begin[num_cells_]);
-    lists.length.assign(num_cells_, 0);
-    for (const auto& [token, span] : marks) {
-      if (tokens.empty() || tokens.back() != token) tokens.push_back(token);
-      int32_t item = static_cast<int32_t>(tokens.size()) - 1;
-      each_run(span, [&](int32_t first, int32_t last) {
-        for (int32_t cell = first; cell < last; ++cell) {
-          int32_t* list = lists.items.data() + lists.begin[cell];
-          int32_t& length = lists.length[cell];
-          if (length == 0 || list[length - 1] != item) list[length++] = item;
-        }
-      });
+  /// Which tokens every cell has, as a number in `lists`. Replicas and addends of one region are marked once:
+  /// a cell first gets a list of regions, and only different ones of those become tokens.
+  std::vector<int32_t> mark(const std::vector<Piece>& pieces, TokenLists& lists) {
+    std::map<Region, std::vector<Token>> by_region;
+    for (const Piece& piece : pieces)
+      by_region[piece.region].push_back({number(piece.device), piece.addend});
+    std::vector<Span> spans;
+    std::vector<const std::vector<Token>*> tokens;
+    for (const auto& [region, list] : by_region) {
+      spans.push_back(span_of(region));
+      tokens.push_back(&list);
     }
-    return lists;
+    NumberLists regions(spans.size());
+    std::vector<int32_t> list_of = list_regions(spans, regions);
+    std::vector<int32_t> numbers;  // in `lists`, by list of regions
+    for (int32_t list = 0; list < regions.size(); ++list) {
+      std::vector<Token> all;
+      for (int32_t region : regions[list]) all.insert(all.end(), tokens[region]->begin(), tokens[region]->end());
+      std::sort(all.begin(), all.end());
+      all.erase(std::unique(all.begin(), all.end()), all.end());
+      numbers.push_back(lists.add(all));
+    }
+    for (int32_t& list : list_of) list = numbers[list];
+    return list_of;
   }
 
-  static uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-    return hash ^ (hash >> 29);
-  }
-
-  static bool same(const Lists& lists, int32_t a, int32_t b) {
-    const int32_t *first = lists.items.data() + lists.begin[a], *second = lists.items.data() + lists.begin[b];
-    return lists.length[a] == lists.length[b] && std::equal(first, first + lists.length[a], second);
-  }
-
-  void classify(const Lists& holders, const Lists& needers) {
-    size_t slots = 16;
-    while (slots < size_t(num_cells_) * 2) slots *= 2;
-    std::vector<int32_t> table(slots, -1);  // class whose first cell hashed here
-    out_.class_of.resize(num_cells_);
+  /// The regions of every cell, ascending, as a number in `regions`.
+  std::vector<int32_t> list_regions(const std::vector<Span>& spans, NumberLists& regions) const {
+    std::vector<int32_t> begin(num_cells_ + 1, 0);
+    for (const Span& span : spans)
+      each_run(span, [&](int32_t first, int32_t last) {
+        for (int32_t cell = first; cell < last; ++cell) ++begin[cell + 1];
+      });
+    for (int32_t cell = 0; cell < num_cells_; ++cell) begin[cell + 1] += begin[cell];
+    std::vector<int32_t> items(begin[num_cells_]), next(begin.begin(), begin.end() - 1);
+    for (size_t i = 0; i < spans.size(); ++i)
+      each_run(spans[i], [&](int32_t first, int32_t last) {
+        for (int32_t cell = first; cell < last; ++cell) items[next[cell]++] = static_cast<int32_t>(i);
+      });
+    std::vector<int32_t> list_of(num_cells_);
+    std::vector<int32_t> alone(spans.size(), -1);  // most cells lie in one region: no need to hash those
     for (int32_t cell = 0; cell < num_cells_; ++cell) {
-      uint64_t hash = 0;
-      for (const Lists* lists : {&holders, &needers}) {
-        hash = mix(hash, ~0ull);
-        for (int32_t i = 0; i < lists->length[cell]; ++i)
-          hash = mix(hash, lists->items[lists->begin[cell] + i]);
-      }
-      size_t slot = hash & (slots - 1);
-      while (table[slot] >= 0 &&
-             !(same(holders, first_[table[slot]], cell) && same(needers, first_[table[slot]], cell)))
-        slot = (slot + 1) & (slots - 1);
-      if (table[slot] < 0) {
-        table[slot] = static_cast<int32_t>(first_.size());
-        first_.push_back(cell);
-      }
-      out_.class_of[cell] = table[slot];
+      std::span<const int32_t> list(items.data() + begin[cell], size_t(begin[cell + 1] - begin[cell]));
+      if (list.size() != 1)
+        list_of[cell] = regions.add(list);
+      else
+        list_of[cell] = alone[list[0]] < 0 ? alone[list[0]] = regions.add(list) : alone[list[0]];
     }
-    int32_t classes = static_cast<int32_t>(first_.size());
+    return list_of;
+  }
+
+  /// Gives every pair of lists that a cell has the number of a class.
+  void number_pairs(const std::vector<int32_t>& holders, const std::vector<int32_t>& needers, int64_t lists) {
+    out_.class_of.resize(num_cells_);
+    bool direct = lists * lists <= kDirectPairs;  // a table of all pairs is faster than hashing while it is small
+    std::vector<int32_t> table(direct ? lists * lists : 0, -1);
+    NumberLists hashed(direct ? 0 : num_cells_);
+    for (int32_t cell = 0; cell < num_cells_; ++cell) {
+      int32_t next = static_cast<int32_t>(out_.holder_list.size());
+      int32_t& cls = out_.class_of[cell];
+      if (direct) {
+        int32_t& known = table[holders[cell] * lists + needers[cell]];
+        cls = known < 0 ? known = next : known;
+      } else {
+        cls = hashed.add(std::array{holders[cell], needers[cell]});
+      }
+      if (cls < next) continue;
+      out_.holder_list.push_back(holders[cell]);
+      out_.needer_list.push_back(needers[cell]);
+    }
+    out_.elements.assign(out_.holder_list.size(), 0);
+  }
+
+  void classify(const std::vector<int32_t>& holders, const std::vector<int32_t>& needers, int64_t num_lists) {
+    number_pairs(holders, needers, num_lists);
+    int32_t classes = out_.size();
     out_.cell_begin.assign(classes + 1, 0);
     for (int32_t cls : out_.class_of) ++out_.cell_begin[cls + 1];
     for (int32_t cls = 0; cls < classes; ++cls) out_.cell_begin[cls + 1] += out_.cell_begin[cls];
@@ -177,22 +203,7 @@ class Cutter {
     for (int32_t cell = 0; cell < num_cells_; ++cell) out_.cells[next[out_.class_of[cell]]++] = cell;
   }
 
-  void fill(const Lists& lists, const std::vector<Token>& tokens, std::vector<int32_t>& begin,
-            std::vector<Token>& flat) {
-    begin.reserve(first_.size() + 1);
-    begin.push_back(0);
-    size_t total = 0;
-    for (int32_t cell : first_) total += lists.length[cell];
-    flat.reserve(total);
-    for (int32_t cell : first_) {
-      for (int32_t i = 0; i < lists.length[cell]; ++i)
-        flat.push_back(tokens[lists.items[lists.begin[cell] + i]]);
-      begin.push_back(static_cast<int32_t>(flat.size()));
-    }
-  }
-
   void measure() {
-    out_.elements.assign(first_.size(), 0);
     size_t dims = out_.cuts.size();
     const std::vector<int64_t>& last = out_.cuts[dims - 1];
     std::vector<size_t> at(dims, 0);
@@ -208,7 +219,6 @@ class Cutter {
   const Problem& problem_;
   Cells& out_;
   int32_t num_cells_ = 0;
-  std::vector<int32_t> first_;  // cell by class
 };
 
 }  // namespace

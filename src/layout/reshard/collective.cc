@@ -71,30 +71,33 @@ void order_by_block(Collective& collective) {
 class Finder {
  public:
   Finder(const Problem& problem, const Cells& cells)
-      : problem_(problem), cells_(cells), sets_(cells.num_devices()) {}
+      : problem_(problem), cells_(cells), sets_(cells.num_devices()), team_of_(cells.num_devices(), -1) {}
 
   std::vector<Collective> run() {
     if (!list_supplies()) return {};
     if (teams_.empty() == supplies_.empty()) return {};  // nothing moves, or copies and sums are mixed
     for (const Supply& supply : supplies_) sets_.join(supply.from, supply.to);
-    for (const auto& [cls, team] : teams_)
-      for (int32_t device : team) sets_.join(team[0], device);
+    for (size_t i = 0; i < teams_.size(); ++i)
+      if (i == 0 || teams_[i].second != teams_[i - 1].second)
+        for (int32_t device : all_teams_[teams_[i].second]) sets_.join(all_teams_[teams_[i].second][0], device);
     std::vector<std::vector<Supply>> supplies(
         cells_.num_devices());  // by the root of their set, classes ascending
+    if (!supplies_.empty()) supplies[sets_.find(supplies_[0].from)].reserve(supplies_.size());
     for (const Supply& supply : supplies_) supplies[sets_.find(supply.from)].push_back(supply);
     for (const std::vector<Supply>& list : supplies)
       if (!list.empty() && !copy(list)) return {};
     std::vector<std::vector<Team>> teams(cells_.num_devices());  // by the root of their set
-    for (Team& team : teams_) teams[sets_.find(team.second[0])].push_back(std::move(team));
+    for (const Team& team : teams_) teams[sets_.find(all_teams_[team.second][0])].push_back(team);
     for (const std::vector<Team>& list : teams)
       if (!list.empty() && !sum(list)) return {};
     return std::move(found_);
   }
 
  private:
-  using Team = std::pair<int32_t, std::vector<int32_t>>;  // class and devices that sum it
+  using Team = std::pair<int32_t, int32_t>;  // class, and who sums it: a position in `all_teams_`
 
   bool list_supplies() {
+    supplies_.reserve(cells_.size());
     for (int cls = 0; cls < cells_.size(); ++cls) {
       std::span<const Token> holders = cells_.holders(cls), needers = cells_.needers(cls);
       bool sums = false;
@@ -133,23 +136,21 @@ class Finder {
 
   /// The r-th holders of all addends are a team; teams without a needer are not needed.
   bool add_teams(int32_t cls) {
-    std::span<const Token> holders = cells_.holders(cls), needers = cells_.needers(cls);
     // Neighbouring classes often have the same holders, and then the same teams.
-    if (team_holders_.empty() ||
-        !std::equal(holders.begin(), holders.end(), team_holders_.begin(), team_holders_.end()))
-      if (!find_teams(holders)) return false;
-    size_t served = 0;
-    for (const std::vector<int32_t>& team : last_teams_) {
-      size_t needing = std::count_if(needers.begin(), needers.end(), [&](const Token& token) {
-        return std::find(team.begin(), team.end(), token.device) != team.end();
-      });
-      served += needing;
-      if (needing) teams_.emplace_back(cls, team);
+    if (cells_.holder_list[cls] != team_list_ && !find_teams(cls)) return false;
+    std::vector<int32_t> serving;
+    for (const Token& needer : cells_.needers(cls)) {
+      if (team_of_[needer.device] < first_team_) return false;
+      serving.push_back(team_of_[needer.device]);
     }
-    return served == needers.size();
+    std::sort(serving.begin(), serving.end());
+    serving.erase(std::unique(serving.begin(), serving.end()), serving.end());
+    for (int32_t team : serving) teams_.emplace_back(cls, team);
+    return true;
   }
 
-  bool find_teams(std::span<const Token> holders) {
+  bool find_teams(int32_t cls) {
+    std::span<const Token> holders = cells_.holders(cls);
     std::vector<std::pair<Addend, int32_t>> sorted;
     for (size_t i = 0; i < holders.size(); ++i) {
       if (holders[i].addend.complete() || (i && holders[i].device == holders[i - 1].device)) return false;
@@ -160,9 +161,14 @@ class Finder {
     while (teams < sorted.size() && sorted[teams].first == sorted[0].first) ++teams;
     for (size_t i = 0; i < sorted.size(); ++i)
       if (sorted.size() % teams || sorted[i].first != sorted[i / teams * teams].first) return false;
-    last_teams_.assign(teams, {});
-    for (size_t i = 0; i < sorted.size(); ++i) last_teams_[i % teams].push_back(sorted[i].second);
-    team_holders_ = holders;
+    first_team_ = static_cast<int32_t>(all_teams_.size());
+    all_teams_.resize(all_teams_.size() + teams);
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      int32_t team = first_team_ + static_cast<int32_t>(i % teams);
+      all_teams_[team].push_back(sorted[i].second);
+      team_of_[sorted[i].second] = team;
+    }
+    team_list_ = cells_.holder_list[cls];
     return true;
   }
 
@@ -245,14 +251,14 @@ class Finder {
   }
 
   bool sum(const std::vector<Team>& list) {
-    std::vector<int32_t> devices = list[0].second;
+    std::vector<int32_t> devices = all_teams_[list[0].second];
     std::sort(devices.begin(), devices.end());
+    int32_t known = list[0].second;
     std::map<int32_t, Filled> ends;
     bool everywhere = true, once = true;
     for (const auto& [cls, team] : list) {
-      if (team != list[0].second &&
-          !std::is_permutation(team.begin(), team.end(), devices.begin(), devices.end()))
-        return false;
+      if (team != known && !is_team(team, devices)) return false;
+      known = team;
       size_t needing = 0;
       for (const Token& token : cells_.needers(cls))
         if (std::binary_search(devices.begin(), devices.end(), token.device))
@@ -275,13 +281,20 @@ class Finder {
     return true;
   }
 
+  bool is_team(int32_t team, const std::vector<int32_t>& devices) const {
+    std::vector<int32_t> sorted = all_teams_[team];
+    std::sort(sorted.begin(), sorted.end());
+    return sorted == devices;
+  }
+
   const Problem& problem_;
   const Cells& cells_;
   Sets sets_;
   std::vector<Supply> supplies_;
   std::vector<Team> teams_;
-  std::span<const Token> team_holders_;  // whose teams are the last ones
-  std::vector<std::vector<int32_t>> last_teams_;
+  std::vector<std::vector<int32_t>> all_teams_;
+  int32_t team_list_ = -1, first_team_ = 0;  // whose teams are the last ones, and where those begin
+  std::vector<int32_t> team_of_;             // by device, -1 none
   std::vector<Collective> found_;
 };
 

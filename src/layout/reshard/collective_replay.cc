@@ -10,15 +10,19 @@ namespace {
 class Replayer {
  public:
   explicit Replayer(const Cells& cells)
-      : cells_(cells), served_(cells.needer_tokens.size(), false), position_(cells.num_devices(), -1) {}
+      : cells_(cells), position_(cells.num_devices(), -1) {
+    for (int cls = 0; cls < cells.size(); ++cls) {
+      begin_.push_back(static_cast<int32_t>(served_.size()));
+      serve_at_home(cls);
+    }
+  }
 
   std::string run(const std::vector<Collective>& collectives) {
-    serve_at_home();
     for (const Collective& collective : collectives) {
       for (size_t i = 0; i < collective.ranks.size(); ++i)
         position_[collective.ranks[i]] = static_cast<int32_t>(i);
       std::string wrong = check_order(collective);
-      good_ = {};
+      good_ = -1;
       targets_.assign(collective.targets.size(), {});
       for (size_t i = 0; i < collective.targets.size() && wrong.empty(); ++i)
         wrong = find_span(collective.targets[i], targets_[i]);
@@ -27,11 +31,11 @@ class Replayer {
       for (int32_t device : collective.ranks) position_[device] = -1;
     }
     for (int cls = 0; cls < cells_.size(); ++cls)
-      for (int32_t n = cells_.needer_begin[cls]; n < cells_.needer_begin[cls + 1]; ++n)
-        if (!served_[n])
+      for (size_t n = 0; n < cells_.needers(cls).size(); ++n)
+        if (!served_[begin_[cls] + n])
           return fmt::format("cells {} never reach device {}",
                              to_text(region_of(cells_, cells_.cells_of(cls)[0])),
-                             cells_.devices[cells_.needer_tokens[n].device]);
+                             cells_.devices[cells_.needers(cls)[n].device]);
     return {};
   }
 
@@ -41,12 +45,9 @@ class Replayer {
     return std::binary_search(holders.begin(), holders.end(), token);
   }
 
-  void serve_at_home() {
-    for (int cls = 0; cls < cells_.size(); ++cls)
-      for (int32_t n = cells_.needer_begin[cls]; n < cells_.needer_begin[cls + 1]; ++n) {
-        const Token& needer = cells_.needer_tokens[n];
-        served_[n] = needer.addend.complete() && holds(cls, needer);
-      }
+  void serve_at_home(int cls) {
+    for (const Token& needer : cells_.needers(cls))
+      served_.push_back(needer.addend.complete() && holds(cls, needer));
   }
 
   /// Chunks concatenated in rank order must be the whole.
@@ -75,22 +76,23 @@ class Replayer {
   }
 
   void serve(const Collective& collective, size_t i, int32_t cls, const std::vector<int32_t>& where) {
-    for (int32_t n = cells_.needer_begin[cls]; n < cells_.needer_begin[cls + 1]; ++n) {
-      const Token& needer = cells_.needer_tokens[n];
+    std::span<const Token> needers = cells_.needers(cls);
+    for (size_t n = 0; n < needers.size(); ++n) {
+      const Token& needer = needers[n];
       int32_t at = position_[needer.device];
       if (at < 0 || !needer.addend.complete()) continue;
       bool reached = true;
       if (collective.op == Op::kReduceScatter) reached = at == static_cast<int32_t>(i);
       if (collective.op == Op::kAllToAll) reached = inside(targets_[at], where);
-      if (reached) served_[n] = true;
+      if (reached) served_[begin_[cls] + n] = true;
     }
   }
 
   /// Is every addend of the class given exactly once by the ranks? Classes of one collective mostly have the
   /// same holders, so the last ones found good are remembered.
   bool adds_up(const Collective& collective, int32_t cls) {
+    if (cells_.holder_list[cls] == good_) return true;
     std::span<const Token> holders = cells_.holders(cls);
-    if (!good_.empty() && std::equal(holders.begin(), holders.end(), good_.begin(), good_.end())) return true;
     std::vector<Addend> all, given;
     for (const Token& token : holders) {
       all.push_back(token.addend);
@@ -100,7 +102,7 @@ class Replayer {
     all.erase(std::unique(all.begin(), all.end()), all.end());
     std::sort(given.begin(), given.end());
     if (given != all || given.size() != collective.ranks.size()) return false;
-    good_ = holders;
+    good_ = cells_.holder_list[cls];
     return true;
   }
 
@@ -141,8 +143,9 @@ class Replayer {
   }
 
   const Cells& cells_;
-  std::vector<bool> served_;       // by needer token
-  std::span<const Token> good_;    // holders whose addends the collective at hand sums
+  std::vector<bool> served_;       // by class, then needer
+  std::vector<int32_t> begin_;     // of a class in `served_`
+  int32_t good_ = -1;              // list of holders whose addends the collective at hand sums
   std::vector<Span> targets_;      // of the collective at hand
   std::vector<int32_t> position_;  // in the ranks of the collective at hand, by device
 };

@@ -45,36 +45,39 @@ bool is_plain(std::span<const Token> tokens) {
                                         [](const Token& token) { return token.addend.complete(); });
 }
 
-/// Neighbouring classes often have the same tokens: those are checked once.
-struct Checker {
-  std::string_view where;
-  std::span<const Token> good;
+/// Classes often have the same tokens: those are checked once.
+class Checker {
+ public:
+  Checker(const Cells& cells, std::string_view where)
+      : cells_(cells), where_(where), good_(cells.num_lists(), false) {}
 
-  void check(const Cells& cells, int cls, std::span<const Token> tokens) {
-    if (is_plain(tokens) ||
-        (!good.empty() && std::equal(tokens.begin(), tokens.end(), good.begin(), good.end())))
-      return;
-    check_side(cells, cls, tokens, where);
-    good = tokens;
+  void check(int cls, int list) {
+    if (!good_[list] && !is_plain(cells_.list(list))) check_side(cells_, cls, cells_.list(list), where_);
+    good_[list] = true;
   }
+
+ private:
+  const Cells& cells_;
+  std::string_view where_;
+  std::vector<bool> good_;  // by list
 };
 
 }  // namespace
 
 void check_cover(const Cells& cells, std::string_view from_where, std::string_view to_where) {
-  Checker from{from_where, {}}, to{to_where, {}};
+  Checker from(cells, from_where), to(cells, to_where);
   for (int cls = 0; cls < cells.size(); ++cls) {
-    from.check(cells, cls, cells.holders(cls));
-    to.check(cells, cls, cells.needers(cls));
+    from.check(cls, cells.holder_list[cls]);
+    to.check(cls, cells.needer_list[cls]);
   }
 }
 
 void check_sources(const Cells& cells) {
-  Checker from{"reshard: source", {}}, to{"reshard: target", {}};
+  Checker from(cells, "reshard: source"), to(cells, "reshard: target");
   for (int cls = 0; cls < cells.size(); ++cls) {
     if (cells.needers(cls).empty()) continue;
-    from.check(cells, cls, cells.holders(cls));
-    to.check(cells, cls, cells.needers(cls));
+    from.check(cls, cells.holder_list[cls]);
+    to.check(cls, cells.needer_list[cls]);
   }
 }
 

@@ -364,8 +364,7 @@ Load load_of(const Cells& cells, const Exchange& exchange) {
 
 Agenda make_agenda(const Cells& cells) {
   Agenda agenda;
-  std::shared_ptr<const Sources> sources;
-  std::span<const Token> known;  // whose sources they are
+  std::vector<std::shared_ptr<const Sources>> sources(cells.num_lists());  // made where needed
   for (int cls = 0; cls < cells.size(); ++cls) {
     std::span<const Token> holders = cells.holders(cls), needers = cells.needers(cls);
     bool complete = holders.size() == 1 && holders[0].addend.complete();
@@ -379,10 +378,9 @@ Agenda make_agenda(const Cells& cells) {
       continue;
     }
     agenda.open.push_back(cls);
-    if (!sources || !std::equal(holders.begin(), holders.end(), known.begin(), known.end()))
-      sources = std::make_shared<const Sources>(sources_of(holders));
-    known = holders;
-    agenda.works.push_back(solve(cells, cls, sources));
+    std::shared_ptr<const Sources>& own = sources[cells.holder_list[cls]];
+    if (!own) own = std::make_shared<const Sources>(sources_of(holders));
+    agenda.works.push_back(solve(cells, cls, own));
   }
   return agenda;
 }
@@ -396,15 +394,13 @@ Bound bound_of(const Cells& cells, const Agenda& agenda) {
       bound.elements += cells.elements[cls];
       if (cells.group[from] != cells.group[needer.device]) bound.crossing += cells.elements[cls];
     }
-  bool grouped =
-      std::any_of(cells.group.begin(), cells.group.end(), [&](int32_t g) { return g != cells.group[0]; });
   for (size_t open = 0; open < agenda.open.size(); ++open) {
     const ClassWork& work = agenda.works[open];
     int64_t elements = cells.elements[agenda.open[open]];
     bound.elements += elements * work.bound;
     bound.proved = bound.proved && work.bound == work.transfers;
     for (const Job& job : work.jobs)
-      if (grouped)
+      if (cells.grouped)
         bound.crossing += elements * (job.have.empty() ? ways_to_sum(cells, work, job)[0].crossings
                                                        : count_entered(cells, job));
   }

@@ -145,7 +145,7 @@ class Solver {
     if (Deal same = deal_to_equals(); same.cost.transfers == 0) return same;
     double ways = 1;
     for (size_t t = 0; t < work_.tiles().size(); ++t) ways *= double(wants_.size());
-    if (ways <= 4096 && !one_tile_each()) return deal_by_trying();
+    if (ways <= 4096 && !work_.sources->one_each) return deal_by_trying();
     return deal_by_assignment();
   }
 
@@ -159,13 +159,6 @@ class Solver {
     }
     deal.cost = price(deal);
     return deal;
-  }
-
-  bool one_tile_each() const {
-    std::vector<int32_t> holders;
-    for (const auto& of : work_.holders()) holders.insert(holders.end(), of.begin(), of.end());
-    std::sort(holders.begin(), holders.end());
-    return std::adjacent_find(holders.begin(), holders.end()) == holders.end();
   }
 
   Deal deal_by_trying() const {
@@ -188,7 +181,7 @@ class Solver {
     size_t tiles = work_.tiles().size(), targets = wants_.size();
     Deal best;
     if (tiles <= targets) best = assign(-1);
-    bool exact = one_tile_each() && tiles * tiles * (tiles + targets) * targets <= 4'000'000;
+    bool exact = work_.sources->one_each && tiles * tiles * (tiles + targets) * targets <= 4'000'000;
     for (size_t sink = 0; sink < targets && best.cost.transfers > 0; ++sink) {
       if (!exact && sink != smallest_target()) continue;
       Deal deal = assign(static_cast<int32_t>(sink));
@@ -253,6 +246,12 @@ Sources sources_of(std::span<const Token> tokens) {
   Sources sources;
   sort_out(tokens, sources.whole, sources.tiles, sources.holders);
   if (sources.tiles.empty()) return sources;
+  std::vector<int32_t>& devices = sources.devices;
+  for (const auto& of : sources.holders) devices.insert(devices.end(), of.begin(), of.end());
+  if (!std::is_sorted(devices.begin(), devices.end())) std::sort(devices.begin(), devices.end());
+  auto repeated = std::unique(devices.begin(), devices.end());
+  sources.one_each = repeated == devices.end();
+  devices.erase(repeated, devices.end());
   for (int32_t device : sources.holders[0]) {
     bool every = std::all_of(sources.holders.begin(), sources.holders.end(),
                              [&](const auto& of) { return has(of, device); });

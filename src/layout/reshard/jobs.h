@@ -22,6 +22,8 @@ struct Sources {
   std::vector<Addend> tiles;  // distinct addends of the holders, ascending; none if all are complete
   std::vector<std::vector<int32_t>> holders;  // by tile
   std::vector<int32_t> whole;                 // devices with a complete copy, or with every tile
+  std::vector<int32_t> devices;               // with a tile
+  bool one_each = true;                       // none of those has two
 };
 Sources sources_of(std::span<const Token> holders);
 

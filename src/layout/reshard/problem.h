@@ -41,22 +41,24 @@ struct Token {
 struct Cells {
   std::vector<int32_t> devices;  // sorted; the number of a device everywhere below is its position here
   std::vector<int32_t> group;    // by device number
+  bool grouped = false;          // there are several groups
   std::vector<std::vector<int64_t>> cuts;  // per dimension, first 0, last the size
 
-  std::vector<Token> holder_tokens, needer_tokens;  // of class c: [begin[c], begin[c + 1])
-  std::vector<int32_t> holder_begin, needer_begin;  // classes + 1
-  std::vector<int32_t> cells, cell_begin;           // grid numbers (row-major) by class; classes + 1
-  std::vector<int32_t> class_of;                    // by grid number
-  std::vector<int64_t> elements;                    // by class
+  std::vector<Token> tokens;                      // of all lists, each ascending; equal lists are one
+  std::vector<int32_t> list_begin;                // lists + 1
+  std::vector<int32_t> holder_list, needer_list;  // by class
+  std::vector<int32_t> cells, cell_begin;         // grid numbers (row-major) by class; classes + 1
+  std::vector<int32_t> class_of;                  // by grid number
+  std::vector<int64_t> elements;                  // by class
 
   int size() const { return static_cast<int>(elements.size()); }
   int num_devices() const { return static_cast<int>(devices.size()); }
-  std::span<const Token> holders(int cls) const {
-    return {holder_tokens.data() + holder_begin[cls], size_t(holder_begin[cls + 1] - holder_begin[cls])};
+  int num_lists() const { return static_cast<int>(list_begin.size()) - 1; }
+  std::span<const Token> list(int number) const {
+    return {tokens.data() + list_begin[number], size_t(list_begin[number + 1] - list_begin[number])};
   }
-  std::span<const Token> needers(int cls) const {
-    return {needer_tokens.data() + needer_begin[cls], size_t(needer_begin[cls + 1] - needer_begin[cls])};
-  }
+  std::span<const Token> holders(int cls) const { return list(holder_list[cls]); }
+  std::span<const Token> needers(int cls) const { return list(needer_list[cls]); }
   std::span<const int32_t> cells_of(int cls) const {
     return {cells.data() + cell_begin[cls], size_t(cell_begin[cls + 1] - cell_begin[cls])};
   }

@@ -16,6 +16,13 @@ bool has(const std::vector<int32_t>& sorted, int32_t value) {
   return std::binary_search(sorted.begin(), sorted.end(), value);
 }
 
+/// The least where no device has two of the job's tiles.
+SumCost sum_of_single_tiles(const Job& job, const std::vector<int32_t>& holders) {
+  bool consumed = std::any_of(job.want.begin(), job.want.end(), [&](int32_t d) { return has(holders, d); });
+  int64_t transfers = static_cast<int64_t>(job.tiles.size() + job.want.size()) - (consumed ? 2 : 1);
+  return {transfers, transfers};
+}
+
 /// The job's tiles by device.
 class Summer {
  public:
@@ -30,13 +37,8 @@ class Summer {
   }
 
   SumCost least() const {
-    int64_t tiles = static_cast<int64_t>(job_.tiles.size()), wanted = static_cast<int64_t>(job_.want.size());
-    if (one_each_) {
-      bool consumed =
-          std::any_of(job_.want.begin(), job_.want.end(), [&](int32_t d) { return has(devices_, d); });
-      int64_t transfers = tiles + wanted - (consumed ? 2 : 1);
-      return {transfers, transfers};
-    }
+    if (one_each_) return sum_of_single_tiles(job_, devices_);
+    int64_t wanted = static_cast<int64_t>(job_.want.size());
     SumCost least{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()};
     for (int32_t owner : owners()) {
       auto [parts, exact] = cover(owner);
@@ -103,6 +105,11 @@ class Summer {
   /// One part a tile, from the fewest groups that have them all, the owner's first.
   Parts alone(int32_t owner) const {
     std::vector<int32_t> rest = lacking(owner);
+    if (!cells_.grouped) {
+      Parts parts;
+      for (int32_t tile : rest) parts.push_back({{tile}, work_.holders()[tile]});
+      return parts;
+    }
     std::set<int32_t> groups = fewest_groups(rest, cells_.group[owner]);
     Parts parts;
     for (int32_t tile : rest) {
@@ -190,6 +197,7 @@ class Summer {
   /// A tree inside every group, one transfer between groups for every group but the owner's; the same way
   /// back.
   int64_t crossings(const SumWay& way) const {
+    if (!cells_.grouped) return 0;
     int32_t home = cells_.group[way.owner];
     std::set<int32_t> in, out;
     for (const SumWay::Part& part : way.parts) {
@@ -214,6 +222,9 @@ class Summer {
 }  // namespace
 
 SumCost least_sum(const Cells& cells, const ClassWork& work, const Job& job) {
+  // A class for every device that wants a part of one sum: what they share must not be made for each.
+  if (work.sources->one_each && job.tiles.size() == work.tiles().size())
+    return sum_of_single_tiles(job, work.sources->devices);
   return Summer(cells, work, job).least();
 }
 
