@@ -3,287 +3,233 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <random>
-#include <thread>
+
+#include "layout/reshard/script.h"
+#include "run/host_tensor.h"
+#include "run/threads/crew.h"
+#include "run/threads/thread_communicator.h"
 
 namespace partita::reshard {
 namespace {
 
 using Values = std::vector<int64_t>;
 
-/// A tensor whose shape is the whole; only the elements of the device's pieces mean something.
-using Tensors = std::map<Addend, Values>;
-
-/// Messages from one device to another, in order.
-class Channel {
- public:
-  void send(Values values) {
-    std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(values));
-    arrived_.notify_one();
-  }
-  Values receive() {
-    std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [&] { return !queue_.empty(); });
-    Values values = std::move(queue_.front());
-    queue_.pop_front();
-    return values;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<Values> queue_;
-};
-
-/// Offsets of the elements of a region in the whole tensor, row-major.
-std::vector<int64_t> offsets(const Region& region, const std::vector<int64_t>& shape) {
-  std::vector<int64_t> list = {0};
-  for (size_t d = 0; d < shape.size(); ++d) {
-    std::vector<int64_t> next;
-    for (int64_t base : list)
-      for (int64_t i = region[d].begin; i < region[d].end; ++i) next.push_back(base * shape[d] + i);
-    list = std::move(next);
-  }
-  return list;
+std::vector<int64_t> sizes_of(const Region& region) {
+  std::vector<int64_t> sizes;
+  for (const Interval& side : region) sizes.push_back(side.length());
+  return sizes;
 }
 
-class Machine {
+/// Calls visit(offset in `a`, offset in `b`) for every common element.
+template <class Visit>
+void each_common(const Region& a, const Region& b, const Visit& visit) {
+  std::optional<Region> common = intersect(a, b);
+  if (!common) return;
+  std::vector<int64_t> at;
+  for (const Interval& side : *common) at.push_back(side.begin);
+  for (;;) {
+    int64_t in_a = 0, in_b = 0;
+    for (size_t d = 0; d < at.size(); ++d) {
+      in_a = in_a * a[d].length() + at[d] - a[d].begin;
+      in_b = in_b * b[d].length() + at[d] - b[d].begin;
+    }
+    visit(in_a, in_b);
+    size_t d = at.size();
+    while (d > 0 && ++at[d - 1] == (*common)[d - 1].end) at[d - 1] = (*common)[d - 1].begin, --d;
+    if (d == 0) return;
+  }
+}
+
+/// Runs one script with the communicator of its rank.
+class Player {
  public:
-  Machine(const std::vector<int64_t>& shape, const Hop& hop, std::map<int32_t, Tensors> before)
-      : shape_(shape), hop_(hop), before_(std::move(before)) {
-    elements_ = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-    channels_ = std::vector<std::deque<Channel>>(hop.cells->num_devices());
-    for (auto& row : channels_) row.resize(hop.cells->num_devices());
-    after_.resize(hop.cells->num_devices());
+  Player(const Script& script, const std::map<int32_t, int32_t>& rank_of)
+      : script_(script), rank_of_(rank_of), buffers_(script.buffers.size()) {
+    for (size_t b = 0; b < buffers_.size(); ++b) buffers_[b].assign(volume(script.buffers[b]), int64_t{1} << 40);
+    for (const Step& step : script.steps)
+      if (!step.group.empty() && std::find(groups_.begin(), groups_.end(), ranks(step.group)) == groups_.end())
+        groups_.push_back(ranks(step.group));
   }
 
-  std::map<int32_t, Tensors> run() {
-    std::vector<std::thread> threads;
-    for (int32_t me = 0; me < hop_.cells->num_devices(); ++me)
-      threads.emplace_back([this, me] {
-        prepare(me);
-        if (hop_.collectives.empty())
-          exchange(me);
-        else
-          for (const Collective& collective : hop_.collectives) collect(me, collective);
-      });
-    for (std::thread& thread : threads) thread.join();
-    std::map<int32_t, Tensors> after;
-    for (int32_t me = 0; me < hop_.cells->num_devices(); ++me)
-      after[hop_.cells->devices[me]] = std::move(after_[me]);
-    return after;
+  const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
+  Values& operator[](int32_t buffer) { return buffers_[buffer]; }
+
+  void run(Communicator& comm) {
+    std::vector<int64_t> sends;
+    for (const Step& step : script_.steps) {
+      if (step.kind == StepKind::kSend)
+        sends.push_back(comm.send(rank_of_.at(step.peer), 0, span(step.in)));
+      else
+        play(step, comm);
+    }
+    for (int64_t ticket : sends) comm.wait(ticket);
   }
 
  private:
-  const Values& mine(int32_t me, Addend addend) const {
-    return before_.at(hop_.cells->devices[me]).at(addend);
-  }
-  bool holds(int32_t me, Addend addend) const {
-    auto at = before_.find(hop_.cells->devices[me]);
-    return at != before_.end() && at->second.count(addend);
-  }
-
-  /// Targets start as zeros; around collectives, what is complete at home is simply kept.
-  void prepare(int32_t me) {
-    for (const Piece& piece : hop_.to)
-      if (piece.device == hop_.cells->devices[me]) after_[me].try_emplace(piece.addend, elements_, 0);
-    if (hop_.collectives.empty() || !after_[me].count(Addend{})) return;
-    for (int cls = 0; cls < hop_.cells->size(); ++cls)
-      for (const Token& token : hop_.cells->holders(cls))
-        if (token == Token{me, Addend{}})
-          for (int64_t at : offsets_of(cls, 0, 1)) after_[me][Addend{}][at] = mine(me, Addend{})[at];
-  }
-
-  std::vector<int64_t> offsets_of(int32_t cls, int32_t chunk, int32_t chunks) const {
-    std::vector<int64_t> list;
-    for (int32_t cell : hop_.cells->cells_of(cls)) {
-      std::vector<int64_t> part = offsets(region_of(*hop_.cells, cell, chunk, chunks), shape_);
-      list.insert(list.end(), part.begin(), part.end());
-    }
+  std::vector<int32_t> ranks(const std::vector<int32_t>& devices) const {
+    std::vector<int32_t> list;
+    for (int32_t device : devices) list.push_back(rank_of_.at(device));
     return list;
   }
+  int32_t group(const Step& step) const {
+    return std::find(groups_.begin(), groups_.end(), ranks(step.group)) - groups_.begin();
+  }
+  TensorSpan span(int32_t buffer) {
+    Shape shape = sizes_of(script_.buffers[buffer]);
+    return {reinterpret_cast<std::byte*>(buffers_[buffer].data()), {shape, row_major(shape), DType::kInt64}};
+  }
 
-  void exchange(int32_t me) {
-    const Exchange& exchange = hop_.exchange;
-    for (size_t b = 0; b + 1 < exchange.blocks.size(); ++b) {
-      const Block& block = exchange.blocks[b];
-      std::vector<int64_t> where = offsets_of(block.cls, block.chunk, block.chunks);
-      Values sum(where.size(), 0);
-      for (int32_t t = block.take_begin; t < exchange.blocks[b + 1].take_begin; ++t)
-        if (exchange.takes[t].device == me) {
-          const Values& own = mine(me, tile_of(block.cls, exchange.takes[t].tile));
-          for (size_t i = 0; i < where.size(); ++i) sum[i] += own[where[i]];
-        }
-      for (int32_t m = block.move_begin; m < exchange.blocks[b + 1].move_begin; ++m) {
-        const Move& move = exchange.moves[m];
-        if (move.from == me) channels_[move.to][me].send(sum);
-        if (move.to != me) continue;
-        Values came = channels_[me][move.from].receive();
-        if (!move.add) sum.assign(where.size(), 0);
-        for (size_t i = 0; i < where.size(); ++i) sum[i] += came[i];
-      }
-      keep(me, block, where, sum);
+  void play(const Step& step, Communicator& comm) {
+    Cut cut{.dim = std::max(0, step.dim)};
+    switch (step.kind) {
+      case StepKind::kFill:
+        buffers_[step.out].assign(buffers_[step.out].size(), 0);
+        return;
+      case StepKind::kCopy:
+        return each_common(script_.buffers[step.in], script_.buffers[step.out],
+                           [&](int64_t in, int64_t out) { buffers_[step.out][out] = buffers_[step.in][in]; });
+      case StepKind::kAdd:
+        for (size_t i = 0; i < buffers_[step.out].size(); ++i) buffers_[step.out][i] += buffers_[step.in][i];
+        return;
+      case StepKind::kReceive:
+        return comm.wait(comm.receive(rank_of_.at(step.peer), 0, span(step.out)));
+      case StepKind::kAllGather:
+        return comm.all_gather(group(step), span(step.in), span(step.out), cut, step.pieces);
+      case StepKind::kReduceScatter:
+        return comm.reduce_scatter(group(step), span(step.in), span(step.out), cut, step.pieces);
+      case StepKind::kAllReduce:
+        return comm.all_reduce(group(step), span(step.out));
+      case StepKind::kSend:
+        return;
     }
   }
 
-  static std::vector<Addend> distinct(std::span<const Token> tokens) {
-    std::vector<Addend> addends;
-    for (const Token& token : tokens)
-      if (!token.addend.complete()) addends.push_back(token.addend);
-    std::sort(addends.begin(), addends.end());
-    addends.erase(std::unique(addends.begin(), addends.end()), addends.end());
-    return addends;
-  }
-  Addend tile_of(int32_t cls, int32_t tile) const {
-    return tile < 0 ? Addend{} : distinct(hop_.cells->holders(cls))[tile];
-  }
-
-  void keep(int32_t me, const Block& block, const std::vector<int64_t>& where, const Values& sum) {
-    std::vector<Addend> targets = distinct(hop_.cells->needers(block.cls));
-    for (const Token& needer : hop_.cells->needers(block.cls)) {
-      if (needer.device != me) continue;
-      int32_t need = needer.addend.complete()
-                         ? -1
-                         : static_cast<int32_t>(std::find(targets.begin(), targets.end(), needer.addend) -
-                                                targets.begin());
-      if (need != block.need && need != block.also) continue;
-      for (size_t i = 0; i < where.size(); ++i) after_[me][needer.addend][where[i]] = sum[i];
-    }
-  }
-
-  /// What a rank gives of a region: its complete copy, or its addend.
-  Values give(int32_t me, const std::vector<int64_t>& where, const Region& region) const {
-    for (int cls = 0; cls < hop_.cells->size(); ++cls) {
-      if (!contains(region, region_of(*hop_.cells, hop_.cells->cells_of(cls)[0]))) continue;
-      for (const Token& token : hop_.cells->holders(cls))
-        if (token.device == me) {
-          Values values;
-          for (int64_t at : where) values.push_back(mine(me, token.addend)[at]);
-          return values;
-        }
-    }
-    return Values(where.size(), 0);
-  }
-
-  void store(int32_t me, const std::vector<int64_t>& where, const Values& values, bool add) {
-    if (!after_[me].count(Addend{})) return;
-    Values& mine = after_[me][Addend{}];
-    for (size_t i = 0; i < where.size(); ++i) mine[where[i]] = (add ? mine[where[i]] : 0) + values[i];
-  }
-
-  void collect(int32_t me, const Collective& collective) {
-    auto at = std::find(collective.ranks.begin(), collective.ranks.end(), me);
-    if (at == collective.ranks.end()) return;
-    size_t i = at - collective.ranks.begin();
-    size_t ranks = collective.ranks.size();
-    bool sums = collective.op == Op::kReduceScatter || collective.op == Op::kAllReduce;
-    for (size_t j = 0; j < ranks; ++j) {
-      // What I send to rank j, then what comes from rank j: every pair has its own queue, so nobody waits in
-      // a circle.
-      if (std::optional<Region> region = passed(collective, i, j)) {
-        std::vector<int64_t> where = offsets(*region, shape_);
-        channels_[collective.ranks[j]][me].send(give(me, where, *region));
-      }
-    }
-    if (sums)
-      if (std::optional<Region> region = passed(collective, i, i)) {
-        std::vector<int64_t> where = offsets(*region, shape_);
-        store(me, where, Values(where.size(), 0), false);
-      }
-    for (size_t j = 0; j < ranks; ++j)
-      if (std::optional<Region> region = passed(collective, j, i)) {
-        std::vector<int64_t> where = offsets(*region, shape_);
-        Values values = channels_[me][collective.ranks[j]].receive();
-        store(me, where, values, sums);
-      }
-  }
-
-  /// The region that goes from rank position i to position j.
-  static std::optional<Region> passed(const Collective& collective, size_t i, size_t j) {
-    switch (collective.op) {
-      case Op::kAllGather:
-        return collective.blocks[i];
-      case Op::kReduceScatter:
-        return collective.blocks[j];
-      case Op::kAllReduce:
-        return collective.blocks[0];
-      case Op::kAllToAll:
-        return intersect(collective.blocks[i], collective.targets[j]);
-      case Op::kBroadcast:
-        return i == 0 ? std::optional(collective.blocks[0]) : std::nullopt;
-    }
-    return std::nullopt;
-  }
-
-  const std::vector<int64_t>& shape_;
-  const Hop& hop_;
-  std::map<int32_t, Tensors> before_;
-  int64_t elements_ = 1;
-  std::vector<std::deque<Channel>> channels_;  // [to][from]
-  std::vector<Tensors> after_;
+  const Script& script_;
+  const std::map<int32_t, int32_t>& rank_of_;
+  std::vector<Values> buffers_;  // poison until written, so that reading what was never made shows
+  std::vector<std::vector<int32_t>> groups_;
 };
 
-/// Atoms of the value: as many as the finest addend needs; addend i of k is the sum of its share of them.
-std::map<int32_t, Tensors> start(const Problem& problem, std::mt19937_64& random, Values& truth) {
-  int64_t elements =
-      std::accumulate(problem.shape.begin(), problem.shape.end(), int64_t{1}, std::multiplies<>());
-  int64_t atoms = 1;
-  for (const Piece& piece : problem.from) atoms = std::lcm(atoms, piece.addend.count);
-  std::vector<Values> atom(atoms, Values(elements));
-  truth.assign(elements, 0);
-  for (Values& values : atom)
-    for (int64_t e = 0; e < elements; ++e)
-      truth[e] += values[e] = static_cast<int64_t>(random() % 2001) - 1000;
-  std::map<int32_t, Tensors> tensors;
-  for (const Piece& piece : problem.from) {
-    // What a device does not have is poison, so that reading it shows.
-    Values& values =
-        tensors[piece.device].try_emplace(piece.addend, elements, int64_t{1} << 40).first->second;
-    int64_t share = atoms / piece.addend.count;
-    for (int64_t at : offsets(piece.region, problem.shape)) {
-      values[at] = 0;
-      for (int64_t a = piece.addend.index * share; a < (piece.addend.index + 1) * share; ++a)
-        values[at] += atom[a][at];
+/// Plays all scripts at once; the failure, or "".
+std::string play_all(std::deque<Player>& players) {
+  int32_t ranks = static_cast<int32_t>(players.size());
+  World world(ranks);
+  partita::Exchange exchange(world);
+  std::deque<ThreadCommunicator> comms;
+  for (int32_t r = 0; r < ranks; ++r) comms.emplace_back(exchange, r, players[r].groups());
+  Crew crew(ranks);
+  world.start();
+  crew.run([&](int32_t rank) {
+    try {
+      players[rank].run(comms[rank]);
+      world.finish(rank);
+    } catch (const Stopped&) {
+    } catch (const std::exception& error) {
+      world.fail(rank, error.what());
     }
-  }
-  return tensors;
+  });
+  return world.failure().value_or("");
 }
 
-std::string compare(const Problem& problem, std::map<int32_t, Tensors>& ended, const Values& truth) {
-  std::map<int64_t, std::map<Addend, int64_t>> dealt;  // element -> addend -> value
-  for (const Piece& piece : problem.to)
-    for (int64_t at : offsets(piece.region, problem.shape)) {
-      int64_t value = ended[piece.device][piece.addend][at];
-      if (piece.addend.complete()) {
-        if (value != truth[at])
-          return fmt::format("element {} on device {} is {}, not {}", at, piece.device, value, truth[at]);
-      } else if (auto [known, fresh] = dealt[at].emplace(piece.addend, value);
-                 !fresh && known->second != value) {
-        return fmt::format("element {}: equal addends differ on device {}", at, piece.device);
-      }
+/// Elements that a script brings to its device; reducing and gathering as rings do.
+int64_t moved_by(const Script& script) {
+  int64_t elements = 0;
+  for (const Step& step : script.steps) {
+    int64_t members = static_cast<int64_t>(step.group.size());
+    if (step.kind == StepKind::kReceive) elements += volume(script.buffers[step.out]);
+    if (step.kind == StepKind::kAllGather)
+      elements += volume(script.buffers[step.out]) - volume(script.buffers[step.in]);
+    if (step.kind == StepKind::kReduceScatter) elements += (members - 1) * volume(script.buffers[step.out]);
+    // Of all members together 2 (n - 1) S: this member's share of both halves is that of its chunk.
+    if (step.kind == StepKind::kAllReduce) {
+      int64_t at = std::find(step.group.begin(), step.group.end(), script.device) - step.group.begin();
+      elements += 2 * (members - 1) * piece({0, volume(script.buffers[step.out])}, members, at).length();
     }
-  for (const auto& [at, addends] : dealt) {
-    int64_t sum = 0;
-    for (const auto& [addend, value] : addends) sum += value;
-    if (sum != truth[at]) return fmt::format("element {}: addends make {}, not {}", at, sum, truth[at]);
   }
-  return {};
+  return elements;
 }
+
+/// Atoms of the value: as many as the finest addend needs; addend i of k is the sum of its share of them.
+class Truth {
+ public:
+  Truth(const Problem& problem, uint64_t seed) : whole_(problem.shape.size()) {
+    std::mt19937_64 random(seed);
+    for (size_t d = 0; d < problem.shape.size(); ++d) whole_[d] = {0, problem.shape[d]};
+    int64_t atoms = 1;
+    for (const Piece& piece : problem.from) atoms = std::lcm(atoms, piece.addend.count);
+    atoms_.assign(atoms, Values(volume(whole_)));
+    for (Values& values : atoms_)
+      for (int64_t& value : values) value = static_cast<int64_t>(random() % 2001) - 1000;
+  }
+
+  void load(const Piece& piece, Values& values) const {
+    each_common(whole_, piece.region, [&](int64_t at, int64_t mine) { values[mine] = value(at, piece.addend); });
+  }
+
+  std::string compare(const std::vector<std::pair<Piece, const Values*>>& ended) const {
+    std::vector<std::map<Addend, int64_t>> dealt(volume(whole_));
+    std::string wrong;
+    for (const auto& [piece, values] : ended)
+      each_common(whole_, piece.region, [&](int64_t at, int64_t mine) {
+        int64_t found = (*values)[mine];
+        if (piece.addend.complete() && found != value(at, {}))
+          wrong = fmt::format("element {} on device {} is {}, not {}", at, piece.device, found, value(at, {}));
+        if (piece.addend.complete()) return;
+        if (auto [known, fresh] = dealt[at].emplace(piece.addend, found); !fresh && known->second != found)
+          wrong = fmt::format("element {}: equal addends differ on device {}", at, piece.device);
+      });
+    for (size_t at = 0; at < dealt.size(); ++at) {
+      int64_t sum = 0;
+      for (const auto& [addend, value] : dealt[at]) sum += value;
+      if (!dealt[at].empty() && sum != value(at, {}))
+        wrong = fmt::format("element {}: addends make {}, not {}", at, sum, value(at, {}));
+    }
+    return wrong;
+  }
+
+ private:
+  int64_t value(int64_t at, Addend addend) const {
+    int64_t share = static_cast<int64_t>(atoms_.size()) / addend.count, sum = 0;
+    for (int64_t a = addend.index * share; a < (addend.index + 1) * share; ++a) sum += atoms_[a][at];
+    return sum;
+  }
+
+  Region whole_;
+  std::vector<Values> atoms_;
+};
 
 }  // namespace
 
 std::string execute(const Problem& problem, const Answer& answer, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Values truth;
-  std::map<int32_t, Tensors> tensors = start(problem, random, truth);
-  for (const Hop& hop : answer.hops) tensors = Machine(problem.shape, hop, std::move(tensors)).run();
-  return compare(problem, tensors, truth);
+  std::vector<Script> scripts = write_scripts(problem, answer);
+  std::map<int32_t, int32_t> rank_of;
+  for (const Script& script : scripts) rank_of.emplace(script.device, static_cast<int32_t>(rank_of.size()));
+  int64_t moved = 0;
+  std::deque<Player> players;
+  for (const Script& script : scripts) {
+    players.emplace_back(script, rank_of);
+    moved += moved_by(script);
+  }
+  Truth truth(problem, seed);
+  std::map<int32_t, int32_t> next;  // buffer by rank
+  for (const Piece& piece : problem.from) {
+    int32_t rank = rank_of[piece.device];
+    truth.load(piece, players[rank][next[rank]++]);
+  }
+  if (std::string failure = play_all(players); !failure.empty()) return failure;
+  next.clear();
+  std::vector<std::pair<Piece, const Values*>> ended;
+  for (const Piece& piece : problem.to) {
+    int32_t rank = rank_of[piece.device];
+    ended.emplace_back(piece, &players[rank][scripts[rank].targets[next[rank]++]]);
+  }
+  if (moved * problem.elem_bytes != answer.total_bytes)
+    return fmt::format("the scripts move {} bytes, the answer {}", moved * problem.elem_bytes, answer.total_bytes);
+  return truth.compare(ended);
 }
 
 }  // namespace partita::reshard

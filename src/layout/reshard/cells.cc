@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "layout/reshard/interner.h"
@@ -35,8 +36,11 @@ class Cutter {
     list_groups();
     make_cuts();
     TokenLists lists(problem_.from.size() + problem_.to.size());
-    std::vector<int32_t> holders = mark(problem_.from, lists), needers = mark(problem_.to, lists);
-    classify(holders, needers, lists.size());
+    std::vector<int32_t> holders = mark(problem_.from, lists);
+    int64_t holder_lists = lists.size();
+    std::vector<int32_t> needers = mark(problem_.to, lists);
+    number_pairs(holders, needers, holder_lists, lists.size());
+    sort_cells();
     for (int32_t list = 0; list < lists.size(); ++list) {
       out_.list_begin.push_back(static_cast<int32_t>(out_.tokens.size()));
       out_.tokens.insert(out_.tokens.end(), lists[list].begin(), lists[list].end());
@@ -147,6 +151,33 @@ class Cutter {
 
   /// The regions of every cell, ascending, as a number in `regions`.
   std::vector<int32_t> list_regions(const std::vector<Span>& spans, NumberLists& regions) const {
+    if (std::optional<std::vector<int32_t>> single = single_regions(spans)) {
+      for (int32_t region = 0; region < static_cast<int32_t>(spans.size()); ++region)
+        regions.add(std::array{region});
+      int32_t none = -1;
+      for (int32_t& region : *single)
+        if (region < 0) region = none < 0 ? none = regions.add({}) : none;
+      return std::move(*single);
+    }
+    return list_overlapping(spans, regions);
+  }
+
+  /// The region of every cell, -1 where there is none; nothing where two overlap.
+  std::optional<std::vector<int32_t>> single_regions(const std::vector<Span>& spans) const {
+    std::vector<int32_t> region_of(num_cells_, -1);
+    bool overlap = false;
+    for (size_t i = 0; i < spans.size() && !overlap; ++i)
+      each_run(spans[i], [&](int32_t first, int32_t last) {
+        for (int32_t cell = first; cell < last; ++cell) {
+          overlap = overlap || region_of[cell] >= 0;
+          region_of[cell] = static_cast<int32_t>(i);
+        }
+      });
+    if (overlap) return std::nullopt;
+    return region_of;
+  }
+
+  std::vector<int32_t> list_overlapping(const std::vector<Span>& spans, NumberLists& regions) const {
     std::vector<int32_t> begin(num_cells_ + 1, 0);
     for (const Span& span : spans)
       each_run(span, [&](int32_t first, int32_t last) {
@@ -159,22 +190,18 @@ class Cutter {
         for (int32_t cell = first; cell < last; ++cell) items[next[cell]++] = static_cast<int32_t>(i);
       });
     std::vector<int32_t> list_of(num_cells_);
-    std::vector<int32_t> alone(spans.size(), -1);  // most cells lie in one region: no need to hash those
-    for (int32_t cell = 0; cell < num_cells_; ++cell) {
-      std::span<const int32_t> list(items.data() + begin[cell], size_t(begin[cell + 1] - begin[cell]));
-      if (list.size() != 1)
-        list_of[cell] = regions.add(list);
-      else
-        list_of[cell] = alone[list[0]] < 0 ? alone[list[0]] = regions.add(list) : alone[list[0]];
-    }
+    for (int32_t cell = 0; cell < num_cells_; ++cell)
+      list_of[cell] = regions.add({items.data() + begin[cell], size_t(begin[cell + 1] - begin[cell])});
     return list_of;
   }
 
   /// Gives every pair of lists that a cell has the number of a class.
-  void number_pairs(const std::vector<int32_t>& holders, const std::vector<int32_t>& needers, int64_t lists) {
+  void number_pairs(const std::vector<int32_t>& holders, const std::vector<int32_t>& needers,
+                    int64_t holder_lists, int64_t lists) {
     out_.class_of.resize(num_cells_);
-    bool direct = lists * lists <= kDirectPairs;  // a table of all pairs is faster than hashing while it is small
-    std::vector<int32_t> table(direct ? lists * lists : 0, -1);
+    // A table of all pairs is faster than hashing while it is small.
+    bool direct = holder_lists * lists <= kDirectPairs;
+    std::vector<int32_t> table(direct ? holder_lists * lists : 0, -1);
     NumberLists hashed(direct ? 0 : num_cells_);
     for (int32_t cell = 0; cell < num_cells_; ++cell) {
       int32_t next = static_cast<int32_t>(out_.holder_list.size());
@@ -192,8 +219,7 @@ class Cutter {
     out_.elements.assign(out_.holder_list.size(), 0);
   }
 
-  void classify(const std::vector<int32_t>& holders, const std::vector<int32_t>& needers, int64_t num_lists) {
-    number_pairs(holders, needers, num_lists);
+  void sort_cells() {
     int32_t classes = out_.size();
     out_.cell_begin.assign(classes + 1, 0);
     for (int32_t cls : out_.class_of) ++out_.cell_begin[cls + 1];

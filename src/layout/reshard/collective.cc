@@ -340,11 +340,7 @@ void add_all_to_all(const Cells& cells, const Collective& collective, Load& load
 }
 
 void add_chain(const Cells& cells, const Collective& collective, Load& load) {
-  // From the root through its own group first; the order of the others is that of the groups.
-  std::vector<int32_t> ranks = collective.ranks;
-  int32_t home = cells.group[ranks[0]];
-  auto far = [&](int32_t device) { return std::pair(cells.group[device] != home, cells.group[device]); };
-  std::stable_sort(ranks.begin() + 1, ranks.end(), [&](int32_t a, int32_t b) { return far(a) < far(b); });
+  std::vector<int32_t> ranks = chain_of(cells, collective);
   for (size_t i = 0; i + 1 < ranks.size(); ++i)
     load.add(cells, ranks[i], ranks[i + 1], volume(collective.blocks[0]));
 }
@@ -355,6 +351,14 @@ std::string_view to_text(Op op) {
   constexpr std::string_view kNames[] = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all",
                                          "broadcast"};
   return kNames[static_cast<int>(op)];
+}
+
+std::vector<int32_t> chain_of(const Cells& cells, const Collective& collective) {
+  std::vector<int32_t> ranks = collective.ranks;
+  int32_t home = cells.group[ranks[0]];
+  auto far = [&](int32_t device) { return std::pair(cells.group[device] != home, cells.group[device]); };
+  std::stable_sort(ranks.begin() + 1, ranks.end(), [&](int32_t a, int32_t b) { return far(a) < far(b); });
+  return ranks;
 }
 
 std::vector<Collective> find_collectives(const Problem& problem, const Cells& cells) {
