@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "layout/reshard/boxes.h"
+#include "layout/reshard/cache.h"
 #include "layout/reshard/reshard.h"
 #include "reshard_counts_first.h"
 #include "reshard_execute.h"
@@ -39,10 +40,29 @@ constexpr Setting kSettings[] = {{4, 2}, {6, 2}, {8, 2}, {12, 2}, {16, 2}, {8, 3
 
 /// Counts of one line of the table.
 struct Tally {
-  int64_t pairs = 0, at_bound = 0, unproved = 0, collective = 0;
+  int64_t pairs = 0, at_bound = 0, balanced = 0, unproved = 0, collective = 0;
   int64_t peers = 0, aligned_right = 0, aligned_wrong = 0, fallback_right = 0, fallback_wrong = 0;
+  double busiest = 1;  // the busiest device over the least it can be
   double worst = 1;  // the peer's bytes over ours, where it is right
 };
+
+/// No device can stay below this: the mean, and what the pieces it lacks make it receive at least.
+Bytes least_busy(const Problem& problem, const Answer& answer) {
+  std::map<int32_t, std::pair<int64_t, int64_t>> by_device;  // elements wanted, and of those complete at home
+  for (const Piece& piece : problem.to)
+    if (piece.addend.complete()) by_device[piece.device].first += volume(piece.region);
+  for (const Piece& piece : problem.from) {
+    by_device.try_emplace(piece.device);
+    for (const Piece& wanted : problem.to)
+      if (piece.device == wanted.device && piece.addend.complete() && wanted.addend.complete())
+        by_device[piece.device].second += common_volume(piece.region, wanted.region);
+  }
+  int64_t devices = static_cast<int64_t>(by_device.size());
+  Bytes least = (answer.total_bytes / problem.elem_bytes + devices - 1) / devices * problem.elem_bytes;
+  for (const auto& [device, elements] : by_device)
+    least = std::max(least, (elements.first - elements.second) * problem.elem_bytes);
+  return least;
+}
 
 void compare_peer(const Counts& from, const std::vector<int32_t>& devices, const Counts& to,
                   const std::vector<int32_t>& wanted, const Problem& problem, const Answer& answer,
@@ -72,6 +92,11 @@ Tally all_pairs(const Setting& setting, bool shuffled, std::mt19937_64& random) 
       ++tally.pairs;
       tally.at_bound += answer.total_bytes == answer.bound_bytes;
       tally.unproved += !answer.proved;
+      Bytes busiest = std::max(answer.max_recv_bytes, answer.max_send_bytes), least = least_busy(problem, answer);
+      tally.balanced += busiest <= least;
+      if (busiest > least) tally.busiest = std::max(tally.busiest, double(busiest) / double(least));
+      if (std::getenv("BUSY") && busiest > least)
+        fmt::print("busy {} to {}: recv {} send {} least {} total {}\n", fmt::join(from, ","), fmt::join(to, ","), answer.max_recv_bytes, answer.max_send_bytes, least, answer.total_bytes);
       tally.collective += std::any_of(answer.hops.begin(), answer.hops.end(),
                                       [](const Hop& hop) { return !hop.collectives.empty(); });
       if (answer.total_bytes != answer.bound_bytes)
@@ -92,8 +117,8 @@ bool run_pairs(int64_t largest, uint64_t seed) {
   fmt::print(
       "found with devices aligned or by way of full replication; worst: its bytes over ours where it is "
       "right\n");
-  fmt::print("{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>6}\n", "n",
-             "dims", "order", "pairs", "right", "at bound", "collective", "unproved", "pairs", "al. ok",
+  fmt::print("{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>9} {:>8} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>6}\n", "n",
+             "dims", "order", "pairs", "right", "at bound", "balanced", "busiest", "collective", "unproved", "pairs", "al. ok",
              "al. WRONG", "fb. ok", "fb. WRONG", "worst");
   for (const Setting& setting : kSettings) {
     if (setting.devices > largest) continue;
@@ -101,9 +126,9 @@ bool run_pairs(int64_t largest, uint64_t seed) {
       Tally t = all_pairs(setting, shuffled, random);
       // solve() throws where the replay fails, so every pair that comes back is right.
       fmt::print(
-          "{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>5.1f}x\n",
+          "{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>9} {:>8} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>5.1f}x\n",
           setting.devices, setting.dims, shuffled ? "random" : "row", t.pairs, t.pairs, t.at_bound,
-          t.collective, t.unproved, t.peers, t.aligned_right, t.aligned_wrong, t.fallback_right,
+          t.balanced, t.busiest, t.collective, t.unproved, t.peers, t.aligned_right, t.aligned_wrong, t.fallback_right,
           t.fallback_wrong, t.worst);
       std::fflush(stdout);
       good = good && t.at_bound == t.pairs;

@@ -2,6 +2,9 @@ partita_test(unit reshard_boxes_test layout base)
 partita_test(unit reshard_cases_test layout base)
 partita_test(unit reshard_solve_test layout base)
 partita_test(property reshard_algebra_test layout base)
+partita_test(property reshard_bound_test layout base)
+partita_test(property reshard_reducers_test layout base)
+target_sources(test_property_reshard_reducers_test PRIVATE ${PROJECT_SOURCE_DIR}/bench/reshard_layouts.cc)
 
 # The campaigns are a command (bench/reshard.py prints them in full); a short share of each is a test.
 file(GLOB reshard_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/reshard_*.cc)

@@ -13,7 +13,7 @@ namespace {
 using namespace reshard;
 
 struct ReshardFlags {
-  std::string shape, from, to, groups, cluster;
+  std::string shape, from, to, groups, cluster, reducer = "sum";
   int64_t elem_bytes = 4;
 };
 
@@ -40,6 +40,9 @@ Problem read_problem(const ReshardFlags& flags) {
   problem.elem_bytes = flags.elem_bytes;
   problem.from = parse_boxes(flags.from, problem.shape, "--from");
   problem.to = parse_boxes(flags.to, problem.shape, "--to");
+  std::optional<Reducer> reducer = find_reducer(flags.reducer);
+  if (!reducer) input_error("--reducer: '{}' is none; take one of {}", flags.reducer, reducer_names());
+  problem.reducer = *reducer;
   if (!flags.groups.empty()) problem.groups = parse_groups(flags.groups, "--groups");
   if (!flags.cluster.empty()) read_links(flags, problem);
   return problem;
@@ -111,6 +114,8 @@ Json to_json(const Problem& problem, const Answer& answer) {
                  {"cross_group_bytes", answer.cross_group_bytes},
                  {"bound_cross_group_bytes", answer.bound_cross_group_bytes},
                  {"launches", answer.launches},
+                 {"reducer", to_text(problem.reducer)},
+                 {"fill", identity_text(problem.reducer)},
                  {"steps", steps},
                  {"verified", true}};
   if (problem.links) {
@@ -135,6 +140,7 @@ void add_lab_reshard(CLI::App& app, Command& command) {
   app.add_option("--elem-bytes", flags->elem_bytes, "of one element, default 4");
   app.add_option("--from", flags->from, "BOXES as they lie: device[begin:end,...]vI/K | ...")->required();
   app.add_option("--to", flags->to, "BOXES as they are wanted")->required();
+  app.add_option("--reducer", flags->reducer, "what makes a value of its addends: sum (default), max, log-sum-exp, or");
   app.add_option("--groups", flags->groups, "devices that talk cheaply: \"0 1 2 3|4 5 6 7\"");
   app.add_option("--cluster", flags->cluster,
                  "8xA100-80GB, 4x8xH100-80GB or a file: take the fastest way on its links");

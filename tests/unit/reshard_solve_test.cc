@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "layout/reshard/boxes.h"
+#include "layout/reshard/cache.h"
 #include "layout/reshard/placement.h"
 #include "layout/reshard/replay.h"
 #include "layout/reshard/reshard.h"
@@ -94,16 +95,39 @@ TEST(ReshardSolve, AddendsOfAddends) {
   EXPECT_THROW(solve(make({8}, "0[0:4]", "0[0:8]")), InputError);
 }
 
-TEST(ReshardSolve, TheCacheKnowsTheWholeProblem) {
+TEST(ReshardCache, TakesNoCostFromAnotherShape) {
   Cache cache;
-  Problem small = make({8}, "0[0:4] | 1[4:8]", "0[0:8] | 1[0:8]"),
-          large = make({16}, "0[0:8] | 1[8:16]", "0[0:16] | 1[0:16]");
+  Problem small = make({8}, "0[0:4] | 1[4:8]", "0[0:8] | 1[0:8]");
   auto first = cache.solve(small);
   EXPECT_EQ(cache.solve(small), first);
-  EXPECT_EQ(cache.solve(large)->total_bytes, 2 * first->total_bytes);
-  small.elem_bytes = 2;
-  EXPECT_EQ(cache.solve(small)->total_bytes, 2 * first->total_bytes);
+  Problem twice = small;
+  twice.elem_bytes = 2;
+  EXPECT_EQ(cache.solve(twice)->total_bytes, 2 * first->total_bytes);
+  EXPECT_EQ(cache.solve(twice)->bound_bytes, 2 * first->bound_bytes);
+  EXPECT_EQ(cache.solve(make({16}, "0[0:8] | 1[8:16]", "0[0:16] | 1[0:16]"))->total_bytes, 2 * first->total_bytes);
   EXPECT_EQ(cache.size(), 3u);
+}
+
+// The same layouts on a larger shape: the known steps, everything about their size new.
+TEST(ReshardCache, ScalesTheStepsOfTheSameLayouts) {
+  Cache cache;
+  cache.solve(make({32, 32}, "0[0:16,0:32] | 1[16:32,0:32]", "0[0:32,0:16] | 1[0:32,16:32]"));
+  Problem large = make({256, 128}, "0[0:128,0:128] | 1[128:256,0:128]", "0[0:256,0:64] | 1[0:256,64:128]");
+  large.elem_bytes = 2;
+  Answer scaled = *cache.solve(large), alone = solve(large);
+  EXPECT_EQ(cache.solved(), 1u);
+  EXPECT_EQ(cache.size(), 2u);
+  EXPECT_EQ(scaled.total_bytes, alone.total_bytes);
+  EXPECT_EQ(scaled.bound_bytes, alone.bound_bytes);
+  EXPECT_EQ(scaled.max_recv_bytes, alone.max_recv_bytes);
+  EXPECT_EQ(scaled.hops[0].to, large.to);
+  EXPECT_EQ(scaled.hops[0].collectives[0].blocks, alone.hops[0].collectives[0].blocks);
+  // 15 and 16 rows do not divide alike, and with links the size decides.
+  cache.solve(make({30, 32}, "0[0:15,0:32] | 1[15:30,0:32]", "0[0:30,0:16] | 1[0:30,16:32]"));
+  EXPECT_EQ(cache.solved(), 2u);
+  large.links = Links{{1e9, 1e9, 1e-6}, {1e9, 1e9, 1e-6}};
+  cache.solve(large);
+  EXPECT_EQ(cache.solved(), 3u);
 }
 
 // I16 of the case file: the placement 0 2 1 3 lets every device keep half of what it needs.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cluster/cluster.h"
+#include "layout/reducer.h"
 #include "layout/reshard/region.h"
 
 namespace partita::reshard {
@@ -25,6 +26,8 @@ struct Problem {
   std::vector<std::vector<int32_t>>
       groups;                  // empty: all devices are one group; else what is unlisted is alone
   std::optional<Links> links;  // with them the fastest answer is best, without the one with fewest bytes
+  Reducer reducer = Reducer::kSum;  // what makes a value of its addends; the steps are the same for all
+  bool operator==(const Problem&) const = default;
 };
 
 /// Which of a device's values: dense device number (position among the sorted devices of the problem) and

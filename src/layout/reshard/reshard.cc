@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -32,26 +33,6 @@ std::optional<Hop> by_collectives(const Problem& problem, const SharedCells& cel
 
 int launches_of(const Hop& hop) { return hop.collectives.empty() ? hop.exchange.rounds() : 1; }
 
-Answer sum_up(const Problem& problem, std::vector<Hop> hops) {
-  Answer answer;
-  std::map<int32_t, int64_t> sent, received;  // by device: hops may know different devices
-  for (const Hop& hop : hops) {
-    answer.total_bytes += hop.load.total * problem.elem_bytes;
-    answer.cross_group_bytes += hop.load.crossing * problem.elem_bytes;
-    answer.launches += launches_of(hop);
-    for (int i = 0; i < hop.cells->num_devices(); ++i) {
-      sent[hop.cells->devices[i]] += hop.load.sent[i];
-      received[hop.cells->devices[i]] += hop.load.received[i];
-    }
-  }
-  for (const auto& [device, elements] : sent)
-    answer.max_send_bytes = std::max(answer.max_send_bytes, elements * problem.elem_bytes);
-  for (const auto& [device, elements] : received)
-    answer.max_recv_bytes = std::max(answer.max_recv_bytes, elements * problem.elem_bytes);
-  answer.hops = std::move(hops);
-  return answer;
-}
-
 auto rank(const Answer& answer) {
   return std::tuple(answer.total_bytes, answer.cross_group_bytes,
                     std::max(answer.max_recv_bytes, answer.max_send_bytes),
@@ -80,7 +61,6 @@ struct Best {
   void offer(std::vector<Hop> hops) {
     Answer answer = sum_up(problem, std::move(hops));
     if (problem.links) {
-      for (const Hop& hop : answer.hops) answer.seconds += seconds_of(hop, problem);
       auto slower = [&](const Answer& other) {
         return std::tuple(answer.seconds, rank(answer)) < std::tuple(other.seconds, rank(other));
       };
@@ -104,37 +84,37 @@ bool is_settled(const Answer& answer, const Bound& bound, const Problem& problem
          std::max(answer.max_recv_bytes, answer.max_send_bytes) <= mean;
 }
 
-void verify(const Answer& answer) {
+}  // namespace
+
+Answer sum_up(const Problem& problem, std::vector<Hop> hops) {
+  Answer answer;
+  std::map<int32_t, int64_t> sent, received;  // by device: hops may know different devices
+  for (const Hop& hop : hops) {
+    answer.total_bytes += hop.load.total * problem.elem_bytes;
+    answer.cross_group_bytes += hop.load.crossing * problem.elem_bytes;
+    answer.launches += launches_of(hop);
+    for (int i = 0; i < hop.cells->num_devices(); ++i) {
+      sent[hop.cells->devices[i]] += hop.load.sent[i];
+      received[hop.cells->devices[i]] += hop.load.received[i];
+    }
+  }
+  for (const auto& [device, elements] : sent)
+    answer.max_send_bytes = std::max(answer.max_send_bytes, elements * problem.elem_bytes);
+  for (const auto& [device, elements] : received)
+    answer.max_recv_bytes = std::max(answer.max_recv_bytes, elements * problem.elem_bytes);
+  for (const Hop& hop : hops)
+    if (problem.links) answer.seconds += seconds_of(hop, problem);
+  answer.hops = std::move(hops);
+  return answer;
+}
+
+void check_answer(const Answer& answer) {
   for (const Hop& hop : answer.hops) {
     std::string wrong =
         hop.collectives.empty() ? replay(*hop.cells, hop.exchange) : replay(*hop.cells, hop.collectives);
     if (!wrong.empty()) bug(__FILE__, __LINE__, "reshard replay: " + wrong);
   }
 }
-
-uint64_t hash_of(const Problem& problem) {
-  uint64_t hash = 0;
-  auto mix = [&](uint64_t value) {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-    hash ^= hash >> 31;
-  };
-  for (int64_t size : problem.shape) mix(size);
-  mix(problem.elem_bytes);
-  for (const auto* side : {&problem.from, &problem.to})
-    for (const Piece& piece : *side) {
-      mix(uint64_t(piece.device) << 40 ^ uint64_t(piece.addend.index) << 20 ^ uint64_t(piece.addend.count));
-      for (const Interval& interval : piece.region)
-        mix(uint64_t(interval.begin) << 32 ^ uint64_t(interval.end));
-    }
-  return hash;
-}
-
-bool same(const Problem& a, const Problem& b) {
-  return a.shape == b.shape && a.elem_bytes == b.elem_bytes && a.from == b.from && a.to == b.to &&
-         a.groups == b.groups && a.links == b.links;
-}
-
-}  // namespace
 
 Answer solve(const Problem& problem) {
   SharedCells shared = std::make_shared<const Cells>(cut(problem));
@@ -159,20 +139,7 @@ Answer solve(const Problem& problem) {
   answer.bound_bytes = bound.elements * problem.elem_bytes;
   answer.bound_cross_group_bytes = bound.crossing * problem.elem_bytes;
   answer.proved = bound.proved;
-  verify(answer);
-  return answer;
-}
-
-std::shared_ptr<const Answer> Cache::solve(const Problem& problem) {
-  uint64_t hash = hash_of(problem);
-  {
-    std::lock_guard lock(mutex_);
-    for (auto [at, end] = answers_.equal_range(hash); at != end; ++at)
-      if (same(at->second.problem, problem)) return at->second.answer;
-  }
-  auto answer = std::make_shared<const Answer>(reshard::solve(problem));
-  std::lock_guard lock(mutex_);
-  answers_.emplace(hash, Entry{problem, answer});
+  check_answer(answer);
   return answer;
 }
 

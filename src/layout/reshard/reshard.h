@@ -1,8 +1,5 @@
 #pragma once
 
-#include <map>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,21 +26,11 @@ struct Answer {
 /// source does not have what is wanted. REQUIRES: pieces lie in the shape.
 Answer solve(const Problem& problem);
 
-/// Remembers answers by the whole problem: pieces, shape and groups, so that no cost is taken from another
-/// shape.
-class Cache {
- public:
-  std::shared_ptr<const Answer> solve(const Problem& problem);
-  size_t size() const { return answers_.size(); }
+/// What hops cost: everything of an Answer but its bounds.
+Answer sum_up(const Problem& problem, std::vector<Hop> hops);
 
- private:
-  struct Entry {
-    Problem problem;
-    std::shared_ptr<const Answer> answer;
-  };
-  std::mutex mutex_;
-  std::multimap<uint64_t, Entry> answers_;  // by hash
-};
+/// Replays every hop on cell ids; one that fails is our bug.
+void check_answer(const Answer& answer);
 
 /// The steps for people: op, ranks in order, bytes, the busiest links.
 std::string to_text(const Problem& problem, const Answer& answer);

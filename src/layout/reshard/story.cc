@@ -42,7 +42,8 @@ std::vector<Links> links_of(const Hop& hop, int64_t elem_bytes) {
   return links;
 }
 
-std::string tell_exchange(const Hop& hop, int64_t elem_bytes) {
+std::string tell_exchange(const Hop& hop, const Problem& problem) {
+  int64_t elem_bytes = problem.elem_bytes;
   std::string text;
   std::vector<Links> rounds = links_of(hop, elem_bytes);
   for (size_t r = 0; r < rounds.size(); ++r) {
@@ -55,7 +56,8 @@ std::string tell_exchange(const Hop& hop, int64_t elem_bytes) {
     if (rounds[r].size() > kLinks) text += fmt::format("    and {} more\n", rounds[r].size() - kLinks);
   }
   return rounds.empty()
-             ? "  every device slices, joins, adds or fills with zeros what it has; nothing moves\n"
+             ? fmt::format("  every device slices, joins, adds or fills with {} what it has; nothing moves\n",
+                           identity_text(problem.reducer))
              : text;
 }
 
@@ -67,7 +69,7 @@ std::string to_text(const Problem& problem, const Answer& answer) {
     const Hop& hop = answer.hops[h];
     if (answer.hops.size() > 1) text += fmt::format("hop {} of {}\n", h + 1, answer.hops.size());
     for (const Collective& collective : hop.collectives) text += tell(hop, collective, problem.elem_bytes);
-    if (hop.collectives.empty()) text += tell_exchange(hop, problem.elem_bytes);
+    if (hop.collectives.empty()) text += tell_exchange(hop, problem);
   }
   text += fmt::format("moves {} bytes; {} {}\n", answer.total_bytes, answer.bound_bytes,
                       answer.proved ? "are unavoidable" : "is a bound that may not be reached");
