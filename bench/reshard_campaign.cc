@@ -1,4 +1,4 @@
-// Long campaigns of the reshard engine: reshard_campaign pairs|random|values|speed [COUNT] [SEED]. Exit 1 if
+// Long campaigns of the reshard engine: reshard_campaign pairs|topology|random|values|speed [COUNT] [SEED]. Exit 1 if
 // a case fails.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -95,8 +95,6 @@ Tally all_pairs(const Setting& setting, bool shuffled, std::mt19937_64& random) 
       Bytes busiest = std::max(answer.max_recv_bytes, answer.max_send_bytes), least = least_busy(problem, answer);
       tally.balanced += busiest <= least;
       if (busiest > least) tally.busiest = std::max(tally.busiest, double(busiest) / double(least));
-      if (std::getenv("BUSY") && busiest > least)
-        fmt::print("busy {} to {}: recv {} send {} least {} total {}\n", fmt::join(from, ","), fmt::join(to, ","), answer.max_recv_bytes, answer.max_send_bytes, least, answer.total_bytes);
       tally.collective += std::any_of(answer.hops.begin(), answer.hops.end(),
                                       [](const Hop& hop) { return !hop.collectives.empty(); });
       if (answer.total_bytes != answer.bound_bytes)
@@ -126,13 +124,69 @@ bool run_pairs(int64_t largest, uint64_t seed) {
       Tally t = all_pairs(setting, shuffled, random);
       // solve() throws where the replay fails, so every pair that comes back is right.
       fmt::print(
-          "{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>9} {:>8} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>5.1f}x\n",
+          "{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>9} {:>7.2f}x {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>5.1f}x\n",
           setting.devices, setting.dims, shuffled ? "random" : "row", t.pairs, t.pairs, t.at_bound,
           t.balanced, t.busiest, t.collective, t.unproved, t.peers, t.aligned_right, t.aligned_wrong, t.fallback_right,
           t.fallback_wrong, t.worst);
       std::fflush(stdout);
       good = good && t.at_bound == t.pairs;
     }
+  }
+  return good;
+}
+
+/// Devices on nodes, in and between which a tensor of this many bytes travels.
+struct Topology {
+  const char* name;
+  int64_t devices, per_node;
+  Links links;
+  int64_t elem_bytes;
+};
+constexpr Link kFast{300e9, 300e9, 5e-6}, kSlow{25e9, 25e9, 20e-6};
+constexpr Topology kTopologies[] = {
+    {"8 in one node, small", 8, 8, {kFast, kSlow}, 4},
+    {"8 in one node, large", 8, 8, {kFast, kSlow}, 1 << 18},
+    {"2 nodes of 4, small", 8, 4, {kFast, kSlow}, 4},
+    {"2 nodes of 4, large", 8, 4, {kFast, kSlow}, 1 << 18},
+    {"3 nodes of 4, large", 12, 4, {kFast, kSlow}, 1 << 18},
+    {"4 nodes of 4, large", 16, 4, {kFast, kSlow}, 1 << 18},
+};
+
+/// With links the fastest way wins: at the bound, or above it and then faster than the way with the fewest bytes.
+bool run_topology(int64_t largest, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  bool good = true;
+  fmt::print("every pair of layouts of a 2-D tensor on nodes, random device orders, the fastest way; seed {}\n", seed);
+  fmt::print("{:<22} {:>6} {:>6} {:>9} {:>14} {:>7} {:>13} {:>14}\n", "", "pairs", "right", "at bound", "above, faster",
+             "slower", "time gained", "at crossing bd");
+  for (const Topology& topology : kTopologies) {
+    if (topology.devices > largest) continue;
+    std::vector<int64_t> shape(2, topology.devices * 2);
+    std::vector<Counts> layouts = all_counts(topology.devices, 2);
+    int64_t pairs = 0, at_bound = 0, faster = 0, slower = 0, crossing = 0;
+    double seconds = 0, least_bytes_seconds = 0;
+    for (const Counts& from : layouts)
+      for (const Counts& to : layouts) {
+        std::vector<int32_t> devices = row_major(topology.devices), wanted = devices;
+        std::shuffle(wanted.begin(), wanted.end(), random);
+        Problem problem{shape, topology.elem_bytes, pieces_of(from, shape, devices), pieces_of(to, shape, wanted),
+                        {},    topology.links};
+        problem.groups.resize(topology.devices / topology.per_node);
+        for (int32_t device : devices) problem.groups[device / topology.per_node].push_back(device);
+        Answer answer = solve(problem);
+        ++pairs;
+        bool least = answer.total_bytes == answer.bound_bytes;
+        at_bound += least;
+        faster += !least && answer.seconds < answer.least_bytes_seconds;
+        slower += answer.seconds > answer.least_bytes_seconds || (!least && answer.seconds >= answer.least_bytes_seconds);
+        crossing += answer.cross_group_bytes <= answer.bound_cross_group_bytes;
+        seconds += answer.seconds;
+        least_bytes_seconds += answer.least_bytes_seconds;
+      }
+    fmt::print("{:<22} {:>6} {:>6} {:>9} {:>14} {:>7} {:>12.1f}% {:>14}\n", topology.name, pairs, pairs, at_bound, faster,
+               slower, 100 * (1 - seconds / least_bytes_seconds), crossing);
+    std::fflush(stdout);
+    good = good && slower == 0;
   }
   return good;
 }
@@ -255,11 +309,12 @@ int run(int argc, char** argv) {
   int64_t count = argc > 2 ? std::atoll(argv[2]) : 0;
   uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
   if (what == "pairs") return run_pairs(count ? count : 16, seed) ? 0 : 1;
+  if (what == "topology") return run_topology(count ? count : 16, seed) ? 0 : 1;
   if (what == "random") return run_random(count ? count : 100'000, seed) ? 0 : 1;
   if (what == "values") return run_values(count ? count : 2'000, seed) ? 0 : 1;
   if (what == "speed") return run_speed(std::min<int64_t>(count, 8)) ? 0 : 1;
   fmt::print(stderr,
-             "usage: reshard_campaign pairs [LARGEST] [SEED] | random [COUNT] [SEED] | values [COUNT] [SEED] "
+             "usage: reshard_campaign pairs [LARGEST] [SEED] | topology [LARGEST] [SEED] | random [COUNT] [SEED] | values [COUNT] [SEED] "
              "| speed [NUMBER]\n");
   return 2;
 }

@@ -365,6 +365,7 @@ Load load_of(const Cells& cells, const Exchange& exchange) {
 Agenda make_agenda(const Cells& cells) {
   Agenda agenda;
   std::vector<std::shared_ptr<const Sources>> sources(cells.num_lists());  // made where needed
+  std::vector<int64_t> receiving(cells.num_devices(), 0);
   for (int cls = 0; cls < cells.size(); ++cls) {
     std::span<const Token> holders = cells.holders(cls), needers = cells.needers(cls);
     bool complete = holders.size() == 1 && holders[0].addend.complete();
@@ -380,7 +381,7 @@ Agenda make_agenda(const Cells& cells) {
     agenda.open.push_back(cls);
     std::shared_ptr<const Sources>& own = sources[cells.holder_list[cls]];
     if (!own) own = std::make_shared<const Sources>(sources_of(holders));
-    agenda.works.push_back(solve(cells, cls, own));
+    agenda.works.push_back(solve(cells, cls, own, receiving));
   }
   return agenda;
 }

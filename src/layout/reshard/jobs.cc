@@ -56,7 +56,8 @@ struct Deal {
 
 class Solver {
  public:
-  Solver(const Cells& cells, int cls, ClassWork& work) : cells_(cells), work_(work) {
+  Solver(const Cells& cells, int cls, ClassWork& work, std::vector<int64_t>& receiving)
+      : cells_(cells), elements_(cells.elements[cls]), work_(work), receiving_(receiving) {
     sort_out(cells.needers(cls), complete_, work_.targets, wants_);
   }
 
@@ -111,12 +112,16 @@ class Solver {
   /// are dealt.
   Cost deal() {
     size_t copy_to = 0;
-    int64_t copy = kFar;
-    for (size_t i = 0; i < wants_.size() && !work_.whole().empty(); ++i)
-      if (int64_t lacking = count_without(wants_[i], work_.whole()); lacking < copy)
-        copy = lacking, copy_to = i;
+    int64_t copy = kFar, least_busy = kFar;
+    for (size_t i = 0; i < wants_.size() && !work_.whole().empty(); ++i) {
+      int64_t lacking = count_without(wants_[i], work_.whole()), busy = 0;
+      for (int32_t device : wants_[i]) busy = std::max(busy, receiving_[device]);
+      if (std::pair(lacking, busy) < std::pair(copy, least_busy)) copy = lacking, least_busy = busy, copy_to = i;
+    }
     Deal best = copy > 0 && !work_.tiles().empty() ? best_deal() : Deal{};
     if (copy <= best.cost.transfers) {
+      for (int32_t device : wants_[copy_to])
+        if (!has(work_.whole(), device)) receiving_[device] += elements_;
       add_job({static_cast<int32_t>(copy_to)}, wants_[copy_to], all_tiles());
       return {copy, std::min(copy, best.cost.transfers == kFar ? copy : best.cost.bound)};
     }
@@ -235,7 +240,9 @@ class Solver {
   }
 
   const Cells& cells_;
+  int64_t elements_;
   ClassWork& work_;
+  std::vector<int64_t>& receiving_;
   std::vector<int32_t> complete_;            // want the complete value
   std::vector<std::vector<int32_t>> wants_;  // by target
 };
@@ -261,9 +268,10 @@ Sources sources_of(std::span<const Token> tokens) {
   return sources;
 }
 
-ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources) {
+ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources,
+                std::vector<int64_t>& receiving) {
   ClassWork work{.sources = std::move(sources)};
-  Solver(cells, cls, work).run();
+  Solver(cells, cls, work, receiving).run();
   return work;
 }
 

@@ -60,7 +60,9 @@ struct SumWay {
 /// devices that have what f lacks. After that, every other needer receives once. So the least is the minimum
 /// over f of both, and it is reached. Wanted addends accept any share: the tiles are dealt to the targets
 /// where that costs least.
-ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources);
+/// `receiving` (elements by device so far) decides between targets that cost the same, and grows.
+ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources,
+                std::vector<int64_t>& receiving);
 
 /// All ways with the fewest transfers and, among those, the fewest crossings. REQUIRES: nobody has the value.
 std::vector<SumWay> ways_to_sum(const Cells& cells, const ClassWork& work, const Job& job);
