@@ -68,18 +68,22 @@ class Builder {
     return exchange;
   }
 
-  /// All jobs of a class are cut alike, so that a part of it can be judged alone.
+  /// All jobs of a class are cut alike, so that a part of it can be judged alone. Deals that cost the same take
+  /// turns by part and by class: no target is always the one that receives.
   void list_blocks(int chunks) {
     for (size_t open = 0; open < agenda_.open.size(); ++open) {
       int32_t cls = agenda_.open[open];
-      const std::vector<Job>& jobs = agenda_.works[open].jobs;
-      bool free = false;
-      for (size_t j = 0; j < jobs.size(); ++j) free = free || is_free(jobs[j], ways_[open][j]);
+      const ClassWork& work = agenda_.works[open];
+      if (work.jobs.empty()) continue;
+      bool free = work.num_deals() > 1;
+      for (size_t j = 0; j < work.jobs.size(); ++j) free = free || is_free(work.jobs[j], ways_[open][j]);
       int parts = free ? parts_of(cls, chunks) : 1;
-      for (size_t j = 0; j < jobs.size(); ++j)
-        for (int chunk = 0; chunk < parts; ++chunk)
-          items_.push_back({int32_t(open), int32_t(j), chunk, parts, elements_of(cells_, cls, chunk, parts),
-                            is_free(jobs[j], ways_[open][j])});
+      for (int chunk = 0; chunk < parts; ++chunk) {
+        int deal = static_cast<int>((open + chunk) % work.num_deals());
+        for (int32_t j = work.deal_begin[deal]; j < work.deal_begin[deal + 1]; ++j)
+          items_.push_back({int32_t(open), j, chunk, parts, elements_of(cells_, cls, chunk, parts),
+                            is_free(work.jobs[j], ways_[open][j])});
+      }
     }
     std::stable_sort(items_.begin(), items_.end(),
                      [](const Item& a, const Item& b) { return a.free < b.free; });
@@ -365,7 +369,6 @@ Load load_of(const Cells& cells, const Exchange& exchange) {
 Agenda make_agenda(const Cells& cells) {
   Agenda agenda;
   std::vector<std::shared_ptr<const Sources>> sources(cells.num_lists());  // made where needed
-  std::vector<int64_t> receiving(cells.num_devices(), 0);
   for (int cls = 0; cls < cells.size(); ++cls) {
     std::span<const Token> holders = cells.holders(cls), needers = cells.needers(cls);
     bool complete = holders.size() == 1 && holders[0].addend.complete();
@@ -381,7 +384,7 @@ Agenda make_agenda(const Cells& cells) {
     agenda.open.push_back(cls);
     std::shared_ptr<const Sources>& own = sources[cells.holder_list[cls]];
     if (!own) own = std::make_shared<const Sources>(sources_of(holders));
-    agenda.works.push_back(solve(cells, cls, own, receiving));
+    agenda.works.push_back(solve(cells, cls, own));
   }
   return agenda;
 }
@@ -400,7 +403,7 @@ Bound bound_of(const Cells& cells, const Agenda& agenda) {
     int64_t elements = cells.elements[agenda.open[open]];
     bound.elements += elements * work.bound;
     bound.proved = bound.proved && work.bound == work.transfers;
-    for (const Job& job : work.jobs)
+    for (const Job& job : work.deal(0))
       if (cells.grouped)
         bound.crossing += elements * (job.have.empty() ? ways_to_sum(cells, work, job)[0].crossings
                                                        : count_entered(cells, job));

@@ -10,6 +10,8 @@
 namespace partita::reshard {
 namespace {
 
+constexpr size_t kMaxDeals = 16;
+constexpr int kManyClasses = 4096;
 constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 8;
 
 /// Transfers of one element, and what no way can do without.
@@ -54,24 +56,31 @@ struct Deal {
   Cost cost{kFar, 0};
 };
 
+/// Ways to serve a class that cost the same.
+struct Ways {
+  Cost cost;
+  std::vector<std::vector<Job>> deals;
+};
+
 class Solver {
  public:
-  Solver(const Cells& cells, int cls, ClassWork& work, std::vector<int64_t>& receiving)
-      : cells_(cells), elements_(cells.elements[cls]), work_(work), receiving_(receiving) {
+  Solver(const Cells& cells, int cls, ClassWork& work) : cells_(cells), work_(work) {
     sort_out(cells.needers(cls), complete_, work_.targets, wants_);
   }
 
   void run() {
-    if (complete_.empty() && wants_.empty()) return;
-    Cost cost;
-    if (wants_.empty())
-      cost = add_job({-1}, complete_, all_tiles());
-    else if (complete_.empty())
-      cost = deal();
-    else
-      cost = complete_and_deal();
-    work_.transfers = cost.transfers;
-    work_.bound = cost.bound;
+    if (complete_.empty() && wants_.empty()) {
+      work_.deal_begin = {0, 0};
+      return;
+    }
+    work_.deal_begin = {0};
+    Ways ways = wants_.empty() ? only_complete() : complete_.empty() ? deal() : complete_and_deal();
+    for (std::vector<Job>& jobs : ways.deals) {
+      std::move(jobs.begin(), jobs.end(), std::back_inserter(work_.jobs));
+      work_.deal_begin.push_back(static_cast<int32_t>(work_.jobs.size()));
+    }
+    work_.transfers = ways.cost.transfers;
+    work_.bound = ways.cost.bound;
   }
 
  private:
@@ -103,32 +112,43 @@ class Solver {
     return {sum.transfers, sum.bound};
   }
 
-  Cost add_job(std::vector<int32_t> needs, const std::vector<int32_t>& want, std::vector<int32_t> tiles) {
-    work_.jobs.push_back(make_job(std::move(needs), want, std::move(tiles)));
-    return cost_of(work_.jobs.back());
+  Ways only_complete() const {
+    Job job = make_job({-1}, complete_, all_tiles());
+    return {cost_of(job), {{job}}};
   }
+
+  /// How many equal ways are worth knowing. With groups the first stays alone: others may cross more often.
+  size_t max_deals() const { return cells_.grouped || cells_.size() > kManyClasses ? 1 : kMaxDeals; }
 
   /// Only addends are wanted. Either one target gets the complete value and the others zeros, or the tiles
   /// are dealt.
-  Cost deal() {
-    size_t copy_to = 0;
-    int64_t copy = kFar, least_busy = kFar;
+  Ways deal() const {
+    std::vector<size_t> copy_to;
+    int64_t copy = kFar;
     for (size_t i = 0; i < wants_.size() && !work_.whole().empty(); ++i) {
-      int64_t lacking = count_without(wants_[i], work_.whole()), busy = 0;
-      for (int32_t device : wants_[i]) busy = std::max(busy, receiving_[device]);
-      if (std::pair(lacking, busy) < std::pair(copy, least_busy)) copy = lacking, least_busy = busy, copy_to = i;
+      int64_t lacking = count_without(wants_[i], work_.whole());
+      if (lacking < copy) copy = lacking, copy_to.clear();
+      if (lacking == copy && copy_to.size() < max_deals()) copy_to.push_back(i);
     }
-    Deal best = copy > 0 && !work_.tiles().empty() ? best_deal() : Deal{};
-    if (copy <= best.cost.transfers) {
-      for (int32_t device : wants_[copy_to])
-        if (!has(work_.whole(), device)) receiving_[device] += elements_;
-      add_job({static_cast<int32_t>(copy_to)}, wants_[copy_to], all_tiles());
-      return {copy, std::min(copy, best.cost.transfers == kFar ? copy : best.cost.bound)};
+    std::vector<Deal> best;
+    if (copy > 0 && !work_.tiles().empty()) best = best_deals();
+    if (best.empty() || copy <= best[0].cost.transfers) {
+      Ways ways{{copy, best.empty() ? copy : std::min(copy, best[0].cost.bound)}, {}};
+      for (size_t i : copy_to)
+        ways.deals.push_back({make_job({static_cast<int32_t>(i)}, wants_[i], all_tiles())});
+      return ways;
     }
+    Ways ways{best[0].cost, {}};
+    for (const Deal& deal : best) ways.deals.push_back(jobs_of(deal));
+    return ways;
+  }
+
+  std::vector<Job> jobs_of(const Deal& deal) const {
+    std::vector<Job> jobs;
     for (size_t i = 0; i < wants_.size(); ++i)
-      if (std::vector<int32_t> tiles = tiles_of(best, i); !tiles.empty())
-        add_job({static_cast<int32_t>(i)}, wants_[i], std::move(tiles));
-    return best.cost;
+      if (std::vector<int32_t> tiles = tiles_of(deal, i); !tiles.empty())
+        jobs.push_back(make_job({static_cast<int32_t>(i)}, wants_[i], std::move(tiles)));
+    return jobs;
   }
 
   static std::vector<int32_t> tiles_of(const Deal& deal, size_t target) {
@@ -146,12 +166,18 @@ class Solver {
     return cost;
   }
 
-  Deal best_deal() const {
-    if (Deal same = deal_to_equals(); same.cost.transfers == 0) return same;
+  std::vector<Deal> best_deals() const {
+    if (Deal same = deal_to_equals(); same.cost.transfers == 0) return {same};
     double ways = 1;
     for (size_t t = 0; t < work_.tiles().size(); ++t) ways *= double(wants_.size());
-    if (ways <= 4096 && !work_.sources->one_each) return deal_by_trying();
-    return deal_by_assignment();
+    if (ways <= 4096 && !work_.sources->one_each) return deals_by_trying();
+    return deals_by_assignment();
+  }
+
+  void offer(Deal deal, std::vector<Deal>& best) const {
+    if (!best.empty() && deal.cost.transfers < best[0].cost.transfers) best.clear();
+    if (best.empty() || (deal.cost.transfers == best[0].cost.transfers && best.size() < max_deals()))
+      best.push_back(std::move(deal));
   }
 
   /// Every tile to the target of the same name: nothing moves where nothing changed.
@@ -166,12 +192,13 @@ class Solver {
     return deal;
   }
 
-  Deal deal_by_trying() const {
-    Deal best, now;
+  std::vector<Deal> deals_by_trying() const {
+    std::vector<Deal> best;
+    Deal now;
     now.target.assign(work_.tiles().size(), 0);
     for (;;) {
       now.cost = price(now);
-      if (now.cost.transfers < best.cost.transfers) best = now;
+      offer(now, best);
       size_t t = 0;
       while (t < now.target.size() && ++now.target[t] == static_cast<int32_t>(wants_.size()))
         now.target[t++] = 0;
@@ -182,17 +209,15 @@ class Solver {
   // Where a device holds one tile at most, target i with tile j alone costs |C_i \ H_j|, and a target with
   // several tiles A costs |A| + |C_i| - 1, one less if some device of C_i holds one of A. Two targets with
   // several tiles are never better than one: so try every target as the only one with several, and none.
-  Deal deal_by_assignment() const {
+  std::vector<Deal> deals_by_assignment() const {
     size_t tiles = work_.tiles().size(), targets = wants_.size();
-    Deal best;
-    if (tiles <= targets) best = assign(-1);
+    std::vector<Deal> best;
+    if (tiles <= targets) offer(assign(-1), best);
     bool exact = work_.sources->one_each && tiles * tiles * (tiles + targets) * targets <= 4'000'000;
-    for (size_t sink = 0; sink < targets && best.cost.transfers > 0; ++sink) {
-      if (!exact && sink != smallest_target()) continue;
-      Deal deal = assign(static_cast<int32_t>(sink));
-      if (deal.cost.transfers < best.cost.transfers) best = std::move(deal);
-    }
-    if (!exact && best.cost.transfers > 0) best.cost.bound = 0;
+    for (size_t sink = 0; sink < targets && (best.empty() || best[0].cost.transfers > 0); ++sink)
+      if (exact || sink == smallest_target()) offer(assign(static_cast<int32_t>(sink)), best);
+    for (Deal& deal : best)
+      if (!exact && deal.cost.transfers > 0) deal.cost.bound = 0;
     return best;
   }
 
@@ -222,27 +247,25 @@ class Solver {
 
   /// Some want the complete value, others addends: give one target the complete value too, or serve both
   /// apart.
-  Cost complete_and_deal() {
-    Cost complete = add_job({-1}, complete_, all_tiles());
-    Cost apart = deal();
-    int64_t bound = std::max(complete.bound, apart.bound);
-    Cost best = complete + apart;
-    std::vector<Job> jobs = work_.jobs;
+  Ways complete_and_deal() const {
+    Ways complete = only_complete(), apart = deal();
+    Ways best{complete.cost + apart.cost, {complete.deals[0]}};
+    best.deals[0].insert(best.deals[0].end(), apart.deals[0].begin(), apart.deals[0].end());
     for (size_t i = 0; i < wants_.size(); ++i) {
       std::vector<int32_t> both;
       std::set_union(complete_.begin(), complete_.end(), wants_[i].begin(), wants_[i].end(),
                      std::back_inserter(both));
       Job job = make_job({-1, static_cast<int32_t>(i)}, both, all_tiles());
-      if (Cost cost = cost_of(job); cost.transfers < best.transfers) best = cost, jobs = {job};
+      if (Cost cost = cost_of(job); cost.transfers < best.cost.transfers) best = {cost, {{job}}};
     }
-    work_.jobs = std::move(jobs);
-    return {best.transfers, bound};
+    // A complete copy cannot be taken apart: one target gets it whole, and every device that wants it must have it.
+    best.cost.bound =
+        work_.tiles().empty() ? best.cost.transfers : std::max(complete.cost.bound, apart.cost.bound);
+    return best;
   }
 
   const Cells& cells_;
-  int64_t elements_;
   ClassWork& work_;
-  std::vector<int64_t>& receiving_;
   std::vector<int32_t> complete_;            // want the complete value
   std::vector<std::vector<int32_t>> wants_;  // by target
 };
@@ -268,10 +291,9 @@ Sources sources_of(std::span<const Token> tokens) {
   return sources;
 }
 
-ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources,
-                std::vector<int64_t>& receiving) {
+ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources) {
   ClassWork work{.sources = std::move(sources)};
-  Solver(cells, cls, work, receiving).run();
+  Solver(cells, cls, work).run();
   return work;
 }
 

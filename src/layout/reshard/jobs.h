@@ -32,9 +32,14 @@ struct ClassWork {
   std::shared_ptr<const Sources> sources;  // classes with the same holders share them
   std::vector<Addend> targets;             // distinct addends that are wanted, ascending
   std::vector<Job> jobs;                   // a target without a job is filled with zeros
-  int64_t transfers = 0;                   // of one element, over all jobs
+  std::vector<int32_t> deal_begin;         // jobs [begin[k], begin[k + 1]) do it all; all deals cost the same
+  int64_t transfers = 0;                   // of one element, over all jobs of a deal
   int64_t bound = 0;                       // no way needs fewer; less than `transfers` only where unproved
 
+  int num_deals() const { return static_cast<int>(deal_begin.size()) - 1; }
+  std::span<const Job> deal(int number) const {
+    return {jobs.data() + deal_begin[number], size_t(deal_begin[number + 1] - deal_begin[number])};
+  }
   const std::vector<Addend>& tiles() const { return sources->tiles; }
   const std::vector<std::vector<int32_t>>& holders() const { return sources->holders; }
   const std::vector<int32_t>& whole() const { return sources->whole; }
@@ -60,9 +65,7 @@ struct SumWay {
 /// devices that have what f lacks. After that, every other needer receives once. So the least is the minimum
 /// over f of both, and it is reached. Wanted addends accept any share: the tiles are dealt to the targets
 /// where that costs least.
-/// `receiving` (elements by device so far) decides between targets that cost the same, and grows.
-ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources,
-                std::vector<int64_t>& receiving);
+ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources);
 
 /// All ways with the fewest transfers and, among those, the fewest crossings. REQUIRES: nobody has the value.
 std::vector<SumWay> ways_to_sum(const Cells& cells, const ClassWork& work, const Job& job);
