@@ -14,8 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reshard.md"
 BEGIN, END = "<!-- figures: python bench/reshard.py --full --write -->\n", "<!-- end of figures -->\n"
-SHORT = [["speed"], ["pairs", "8"], ["topology", "8"], ["random", "10000"], ["values", "500"]]
-FULL = [["speed"], ["pairs", "16"], ["topology", "16"], ["random", "100000"], ["values", "2000"]]
+SHORT = [["speed"], ["pairs", "8"], ["topology", "8"], ["random", "10000"], ["values", "500"], ["lowering"]]
+FULL = [["speed"], ["pairs", "16"], ["topology", "16"], ["random", "100000"], ["values", "2000"], ["lowering"]]
 
 
 def find_build():

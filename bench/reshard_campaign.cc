@@ -1,4 +1,4 @@
-// Long campaigns of the reshard engine: reshard_campaign pairs|topology|random|values|speed [COUNT] [SEED]. Exit 1 if
+// Long campaigns of the reshard engine: reshard_campaign pairs|topology|random|values|lowering|speed [COUNT] [SEED]. Exit 1 if
 // a case fails.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +15,7 @@
 #include "reshard_counts_first.h"
 #include "reshard_execute.h"
 #include "reshard_layouts.h"
+#include "reshard_lowering.h"
 
 namespace partita::reshard {
 namespace {
@@ -312,10 +313,11 @@ int run(int argc, char** argv) {
   if (what == "topology") return run_topology(count ? count : 16, seed) ? 0 : 1;
   if (what == "random") return run_random(count ? count : 100'000, seed) ? 0 : 1;
   if (what == "values") return run_values(count ? count : 2'000, seed) ? 0 : 1;
+  if (what == "lowering") return compare_with_lowering() ? 0 : 1;
   if (what == "speed") return run_speed(std::min<int64_t>(count, 8)) ? 0 : 1;
   fmt::print(stderr,
              "usage: reshard_campaign pairs [LARGEST] [SEED] | topology [LARGEST] [SEED] | random [COUNT] [SEED] | values [COUNT] [SEED] "
-             "| speed [NUMBER]\n");
+             "| lowering | speed [NUMBER]\n");
   return 2;
 }
 

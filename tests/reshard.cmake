@@ -11,7 +11,7 @@ target_sources(test_property_reshard_reducers_test PRIVATE ${PROJECT_SOURCE_DIR}
 file(GLOB reshard_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/reshard_*.cc)
 add_executable(reshard_campaign ${reshard_campaign_sources})
 set_target_properties(reshard_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-target_link_libraries(reshard_campaign PRIVATE partita_run partita_layout partita_base Threads::Threads)
+target_link_libraries(reshard_campaign PRIVATE partita_run partita_lower partita_layout partita_base Threads::Threads)
 foreach(share "pairs;6" "topology;8" "random;1000" "values;200")
   list(GET share 0 what)
   add_test(NAME property/reshard_${what} COMMAND reshard_campaign ${share})
