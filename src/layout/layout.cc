@@ -35,6 +35,13 @@ Shape compact_strides(const Shape& shape, const Shape& like) {
   return strides;
 }
 
+bool is_dense(const Tensor& tensor) {
+  Shape compact = compact_strides(tensor.shape, tensor.strides);
+  for (size_t d = 0; d < tensor.shape.size(); ++d)
+    if (tensor.shape[d] > 1 && tensor.strides[d] != compact[d]) return false;
+  return true;
+}
+
 std::string to_text(const Layout& layout) {
   std::string text = "[";
   for (const AxisLayout& axis : layout) {

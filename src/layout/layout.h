@@ -31,6 +31,10 @@ Box box_of(const Box& whole, const Layout& layout, const std::vector<int64_t>& a
 /// first).
 Shape compact_strides(const Shape& shape, const Shape& like);
 
+/// Are its elements one block of memory, in some order of dimensions, without gaps and without sharing?
+/// Example: [2, 3] with strides {1, 2} is; a slice of columns and an expanded dimension are not.
+bool is_dense(const Tensor& tensor);
+
 /// "R", "S(1.0)", "P" per axis: "[S(0.0) R]".
 std::string to_text(const Layout& layout);
 

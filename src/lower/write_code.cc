@@ -40,8 +40,9 @@ class CodeWriter {
       code_.stages[stage].buffers.push_back({want(stage, Segment::kEpilogue, value, replicated()), buffer});
     }
     for (auto [parameter, gradient] : model_.gradients) fetch_gradient(parameter, gradient);
+    for (auto [parameter, gradient] : model_.gradients) compute_late(parameter, gradient);
     for (auto [parameter, gradient] : model_.gradients) finish(parameter, gradient);
-    for (StageCode& stage : code_.stages) protect_in_place(stage);
+    for (StageCode& stage : code_.stages) protect_in_place(model_, stage);
     return std::move(code_);
   }
 
@@ -260,6 +261,15 @@ class CodeWriter {
     }
   }
 
+  // A gradient that is computed after the loop may read parameters, so it is before the first of them
+  // changes.
+  void compute_late(TensorId parameter, TensorId gradient) {
+    if (split_.ops[producer_[gradient.value]].level == Level::kInside) return;
+    for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage)
+      if (held_value(stage, parameter) >= 0)
+        want(stage, Segment::kEpilogue, gradient, split_.stored[parameter.value]);
+  }
+
   // Every stage that holds the parameter gets the whole gradient of its piece, and updates it.
   void finish(TensorId parameter, TensorId gradient) {
     for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage) {
@@ -281,16 +291,17 @@ class CodeWriter {
     }
   }
 
-  // An all-reduce changes its input in place. Where another name of that storage is read later, it works on a
-  // copy.
-  static void protect_in_place(StageCode& code) {
+  // An all-reduce changes its input in place. Where another name of that storage is read later, or where the
+  // input is a view with gaps, it works on a copy.
+  static void protect_in_place(const Model& model, StageCode& code) {
     for (size_t s = 0; s < kSegments; ++s) {
       for (size_t k = 0; k < code.segments[s].size(); ++k) {
         if (code.segments[s][k].kind != InstrKind::kAllReduce) continue;
         Readers readers = readers_after(code, s, k);
-        if (!readers.others) continue;
+        int original = code.segments[s][k].in[0];
+        if (!readers.others && is_dense(model[code.values[original].tensor])) continue;
         CodeStep& step = code.segments[s][k];
-        int original = step.in[0], id = static_cast<int>(code.values.size());
+        int id = static_cast<int>(code.values.size());
         code.values.push_back({.tensor = code.values[original].tensor,
                                .layout = code.values[original].layout,
                                .made = static_cast<Segment>(s),

@@ -1,5 +1,6 @@
 #include "model/decompose.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -61,6 +62,9 @@ class Decomposer {
     for (const Fill& fill : kFills)
       if (op.target == fill.target) return emit(to_full(in_, op, fill));
     if (auto view = as_view(in_, op)) return emit(*std::move(view));
+    if (divides_by_batch(op)) return add_mean(op);
+    if (op.target == "aten.mse_loss_backward.default" && int_argument(op, 3, "reduction", kMean) == kMean)
+      return add_mse_backward(op);
     bool mean = op.target == "aten.nll_loss_forward.default" &&
                 int_argument(op, 3, "reduction", kMean) == kMean &&
                 argument(op, 2, "weight").kind == Arg::kNone;
@@ -94,6 +98,51 @@ class Decomposer {
           .outputs = {id},
           .backward = op.backward});
     return id;
+  }
+
+  /// A mean over the first dimension, where the batch is, among others.
+  bool divides_by_batch(const Op& op) const {
+    if (op.target == "aten.mse_loss.default") return int_argument(op, 2, "reduction", kMean) == kMean;
+    if (op.target == "aten.mean.default") return true;
+    if (op.target != "aten.mean.dim" || in_[op.args[0].tensor].shape.empty()) return false;
+    std::vector<int64_t> dims = ints_argument(op, 1, "dim");
+    int64_t rank = static_cast<int64_t>(in_[op.args[0].tensor].shape.size());
+    return dims.empty() ||
+           std::any_of(dims.begin(), dims.end(), [&](int64_t d) { return wrap_dim(d, rank) == 0; });
+  }
+
+  Arg size_ratio(TensorId large, TensorId small) const {
+    return Arg::of(numel(in_[large].shape) / std::max<int64_t>(numel(in_[small].shape), 1));
+  }
+
+  // mean(x) = sum(x) / n, with n of the whole batch whatever part of it is summed.
+  void add_mean(const Op& op) {
+    static const std::map<std::string, std::string> kSums = {
+        {"aten.mean.default", "aten.sum.default"},
+        {"aten.mean.dim", "aten.sum.dim_IntList"},
+        {"aten.mse_loss.default", "aten.mse_loss.default"}};
+    Op sum = op;
+    sum.target = kSums.at(op.target);
+    if (op.target == "aten.mse_loss.default") set_argument(sum, 2, "reduction", Arg::of(kSum));
+    sum.outputs = {fresh(op.name + ".sum:0", in_[op.outputs[0]])};
+    Arg total = Arg::of(sum.outputs[0]);
+    emit(std::move(sum));
+    emit({.name = op.name + ".mean",
+          .target = "aten.div.Scalar",
+          .args = {total, size_ratio(op.args[0].tensor, op.outputs[0])},
+          .outputs = op.outputs,
+          .backward = op.backward});
+  }
+
+  // The same for the gradient: of a sum, with the incoming gradient divided by n.
+  void add_mse_backward(const Op& op) {
+    TensorId incoming = op.args[0].tensor;
+    TensorId part = emit_new(op, ".share", "aten.div.Scalar",
+                             {Arg::of(incoming), size_ratio(op.args[1].tensor, incoming)}, in_[incoming]);
+    Op sum = op;
+    sum.args[0] = Arg::of(part);
+    set_argument(sum, 3, "reduction", Arg::of(kSum));
+    emit(std::move(sum));
   }
 
   // sum, _ = nll(x, target, reduction = sum);  count = sum(labels != ignore);  loss = sum / count

@@ -8,6 +8,8 @@ namespace partita {
 /// tensors stay.
 /// - `ones_like(x)` and its kin read only the shape of x: they become `full`, without the data edge.
 /// - `as_strided` over all elements in order becomes `view` (strided_view.h).
+/// - A mean over the batch dimension, and the mean squared error, become sum / whole size, their gradients
+/// alike.
 /// - A mean negative log likelihood becomes sum / count: the count is computed from the labels alone, by ops
 /// of its own
 ///   (".count"), so that it can be complete before the first micro-batch.

@@ -51,6 +51,26 @@ def whisper():
             {"input_features": torch.randn(BATCH, 8, 32), "labels": tokens(8)})
 
 
+class SkipNet(torch.nn.Module):
+    """Down, up and beside it: the last convolution reads a value of the first stage. The loss is a plain mean."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.down = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.Conv2d(8, 16, 3, stride=2, padding=1)
+        self.norm, self.up = torch.nn.GroupNorm(4, 16), torch.nn.ConvTranspose2d(16, 8, 2, stride=2)
+        self.last = torch.nn.Conv2d(16, 3, 1)
+
+    def forward(self, image, wanted):
+        wide = torch.relu(self.first(image))
+        narrow = torch.relu(self.norm(self.down(wide)))
+        return self.last(torch.cat([wide, self.up(narrow)], 1))
+
+
+def skip_net():
+    image = torch.randn(BATCH, 3, 8, 8)
+    return SkipNet(), {"image": image, "wanted": image.flip(0)}, lambda out, batch: (out - batch["wanted"]).square().mean()
+
+
 MODELS = {
     "BERT": lambda: text(hf.BertForMaskedLM(hf.BertConfig(
         **LAYERS, **STILL, intermediate_size=64, vocab_size=VOCABULARY, max_position_embeddings=16))),
@@ -69,6 +89,12 @@ MODELS = {
         dropout_rate=0, decoder_start_token_id=0))),
     "mBART": lambda: translation(hf.MBartForConditionalGeneration(hf.MBartConfig(**BOTH, max_position_embeddings=32))),
     "Whisper": whisper,
+    "DeBERTa (positions through the weights)": lambda: text(hf.DebertaV2ForMaskedLM(hf.DebertaV2Config(
+        **LAYERS, **STILL, intermediate_size=48, vocab_size=VOCABULARY, max_position_embeddings=32,
+        relative_attention=True, pos_att_type=["p2c", "c2p"]))),
+    "Mamba": lambda: text(hf.MambaForCausalLM(hf.MambaConfig(
+        hidden_size=16, num_hidden_layers=2, vocab_size=VOCABULARY, state_size=4, expand=2, time_step_rank=4))),
+    "convolutions with a skip, mean loss": skip_net,
     "Evoformer": "evoformer-tiny",
 }
 PLANS = {
@@ -91,9 +117,9 @@ def file_of(name, folder):
     if isinstance(MODELS[name], str):
         return MODELS[name]
     torch.manual_seed(0)
-    module, batch = MODELS[name]()
+    module, batch, *loss = MODELS[name]()
     path = pathlib.Path(folder) / "step.model.json"
-    partita.capture(module.train(), batch).save(path)
+    partita.capture(module.train(), batch, *loss).save(path)
     return str(path)
 
 

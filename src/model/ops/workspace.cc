@@ -39,6 +39,10 @@ Bytes group_norm_backward_workspace(const OpView& local) {
 
 Bytes mean_workspace(const OpView& local) { return kNumber + dtype_bytes(local.dtype); }
 
+Bytes squared_error_workspace(const OpView& local) {
+  return local.out[0].empty() ? numel(local.in[0]) * dtype_bytes(local.dtype) : 0;
+}
+
 Bytes repeat_workspace(const OpView& local) { return 4 * kNumber * static_cast<Bytes>(local.out[0].size()); }
 
 Bytes number_power_workspace(const OpView& local) {

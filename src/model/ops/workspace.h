@@ -17,6 +17,8 @@ Bytes layer_norm_backward_workspace(const OpView& local);
 Bytes group_norm_backward_workspace(const OpView& local);
 /// The count as a tensor, and converted to the dtype of the mean.
 Bytes mean_workspace(const OpView& local);
+/// The squared differences before they are summed.
+Bytes squared_error_workspace(const OpView& local);
 /// The size and stride of each dimension, twice.
 Bytes repeat_workspace(const OpView& local);
 /// The base as a tensor, and converted.

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include "model/decompose.h"
+
+namespace partita {
+namespace {
+
+// %0 [4, 6] -> one op -> %1 of `shape`.
+Model reducing(const char* target, std::vector<Arg> more, Shape shape) {
+  Model model;
+  model.tensors = {{.name = "x", .shape = {4, 6}, .strides = {6, 1}, .role = Role::kBatchInput},
+                   {.name = "mean:0", .shape = std::move(shape)}};
+  Op op{.name = "mean", .target = target, .args = {Arg::of(TensorId{0})}, .outputs = {TensorId{1}}};
+  op.args.insert(op.args.end(), more.begin(), more.end());
+  model.ops = {op};
+  return model;
+}
+
+std::vector<std::string> targets(const Model& model) {
+  std::vector<std::string> names;
+  for (const Op& op : model.ops) names.push_back(op.target);
+  return names;
+}
+
+using Targets = std::vector<std::string>;
+
+TEST(Decompose, AMeanOverTheBatchIsASumOverTheWholeSize) {
+  Model model = decompose(reducing("aten.mean.default", {}, {}));
+  EXPECT_EQ(targets(model), (Targets{"aten.sum.default", "aten.div.Scalar"}));
+  EXPECT_EQ(model.ops[1].args[1], Arg::of(int64_t{24}));
+  EXPECT_EQ(model.ops[1].outputs[0], TensorId{1});
+}
+
+TEST(Decompose, AMeanOverSomeDimensionsDividesByTheirSizes) {
+  Model model = decompose(reducing("aten.mean.dim", {Arg::list({-2})}, {6}));
+  EXPECT_EQ(targets(model), (Targets{"aten.sum.dim_IntList", "aten.div.Scalar"}));
+  EXPECT_EQ(model.ops[1].args[1], Arg::of(int64_t{4}));
+}
+
+TEST(Decompose, AMeanInsideASampleStays) {
+  EXPECT_EQ(targets(decompose(reducing("aten.mean.dim", {Arg::list({1})}, {4}))), (Targets{"aten.mean.dim"}));
+}
+
+TEST(Decompose, AMeanSquaredErrorIsSummedWithItsGradientShared) {
+  Arg x = Arg::of(TensorId{0});
+  Model forward = decompose(reducing("aten.mse_loss.default", {x}, {}));
+  EXPECT_EQ(targets(forward), (Targets{"aten.mse_loss.default", "aten.div.Scalar"}));
+  Model model = reducing("aten.mse_loss_backward.default", {x, x, Arg::of(int64_t{1})}, {4, 6});
+  model.tensors.push_back({.name = "g"});
+  model.ops[0].args[0] = Arg::of(TensorId{2});
+  Model backward = decompose(model);
+  EXPECT_EQ(targets(backward), (Targets{"aten.div.Scalar", "aten.mse_loss_backward.default"}));
+  EXPECT_EQ(backward.ops[0].args[1], Arg::of(int64_t{24}));
+  EXPECT_EQ(backward.ops[1].args[3], Arg::of(int64_t{2}));
+}
+
+}  // namespace
+}  // namespace partita
