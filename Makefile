@@ -1,10 +1,11 @@
 # make build: the command build/bin/partita     make test: everything that can fail     make demo: see it work
 # Every target first installs what this machine lacks (tools/setup); nothing when all is there.
 .SILENT:
-.PHONY: setup build test demo bench clean
+.PHONY: setup build test demo bench lint asan tsan clean
 
 TREE := build/full
 JOBS := $(shell nproc)
+TSAN := run_threads run_memory_pool run_check run_host
 PYTHON := $(CURDIR)/.venv/bin/python
 export PYTHONPATH := $(CURDIR)/python
 export PARTITA_LIBRARY_DIR := $(CURDIR)/$(TREE)/lib
@@ -32,6 +33,23 @@ demo: build
 bench: build
 	ctest --test-dir $(TREE) --label-regex perf --verbose --no-tests=error
 	for script in bench/executor.py bench/reshard.py; do $(PYTHON) $$script || exit 1; done
+
+# What .clang-format and .clang-tidy say; some minutes.
+lint:
+	tools/setup lint
+	tools/lint
+
+# Everything that needs no torch, built and tested under the sanitizers, in its own tree.
+asan: setup
+	[ -e build/asan/build.ninja ] || cmake --preset asan --log-level=WARNING >/dev/null
+	cmake --build build/asan --parallel $(JOBS) -- --quiet
+	ctest --test-dir build/asan --label-exclude perf --output-on-failure --timeout 600 --parallel $(JOBS) --no-tests=error
+
+# Threads: rank threads and their communicator, walking a Program on them, and what else of the core uses threads.
+tsan: setup
+	[ -e build/tsan/build.ninja ] || cmake --preset tsan --log-level=WARNING >/dev/null
+	cmake --build build/tsan --parallel $(JOBS) --target $(TSAN:%=test_unit_%_test) test_property_schedule_deadlock_test -- --quiet
+	ctest --test-dir build/tsan --tests-regex 'unit/($(subst $() ,|,$(TSAN)))_test|property/schedule_deadlock' --output-on-failure --timeout 600 --no-tests=error
 
 clean:
 	rm -rf build
