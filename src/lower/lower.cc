@@ -31,9 +31,6 @@ std::string to_text(const Schedule& schedule) {
   return text;
 }
 
-// One device splits nothing, so it runs the captured ops as they are, bit for bit.
-bool splits(const Plan& plan) { return plan.mesh_size() > 1 || plan.microbatches > 1; }
-
 }  // namespace
 
 Partitioned partition(const Model& model, const Atoms& atoms, const Plan& plan) {
@@ -51,23 +48,37 @@ Ordered order(const Partitioned& parts, const Plan& plan) {
   return {parts, std::move(schedule)};
 }
 
-Lowered lower(const Model& model, const Plan& plan, PhaseLog& log) {
-  Lowered out{.model = splits(plan) ? decompose(model) : model};
+// One device splits nothing, so it runs the captured ops as they are, bit for bit.
+bool splits(const Plan& plan) { return plan.mesh_size() > 1 || plan.microbatches > 1; }
+
+Prepared prepare(const Model& model, bool splits) {
+  Prepared out{.model = splits ? decompose(model) : model, .fingerprint = fingerprint(model)};
   out.atoms = find_atoms(out.model);
-  Plan checked = plan;
-  if (!plan.model.empty() && plan.model != fingerprint(model))
+  return out;
+}
+
+Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
+  const Model& model = prepared.model;
+  if (!plan.model.empty() && plan.model != prepared.fingerprint)
     input_error("plan: it was made for {}, the model is {}; make the plan again", plan.model,
-                fingerprint(model));
+                prepared.fingerprint);
+  Plan checked = plan;
   checked.model.clear();
-  if (auto faults = check(checked, out.model, out.atoms); !faults.empty())
+  if (auto faults = check(checked, model, prepared.atoms); !faults.empty())
     throw InputError("plan: " + faults.front());
-  Partitioned parts = partition(out.model, out.atoms, plan);
-  if (log.keep) log.texts.push_back({"partition", to_text(out.model, parts)});
+  Partitioned parts = partition(model, prepared.atoms, plan);
+  if (log.keep) log.texts.push_back({"partition", to_text(model, parts)});
   Ordered ordered = order(parts, plan);
   if (log.keep) log.texts.push_back({"order", to_text(ordered.schedule)});
-  out.program = materialize(out.model, out.atoms, plan, ordered);
-  if (log.keep) log.texts.push_back({"materialize", to_text(out.program, out.model)});
-  return out;
+  Program program = materialize(model, prepared.atoms, plan, ordered);
+  if (log.keep) log.texts.push_back({"materialize", to_text(program, model)});
+  return program;
+}
+
+Lowered lower(const Model& model, const Plan& plan, PhaseLog& log) {
+  Prepared prepared = prepare(model, splits(plan));
+  Program program = lower(prepared, plan, log);
+  return {std::move(prepared.model), std::move(prepared.atoms), std::move(program)};
 }
 
 Lowered lower(const Model& model, const Plan& plan) {

@@ -42,6 +42,20 @@ struct Lowered {
   Program program;
 };
 
+/// What all lowerings of one model start from, made once where many plans are tried.
+struct Prepared {
+  Model model;  // decomposed for plans that split something
+  Atoms atoms;
+  std::string fingerprint;  // of the model as it was given
+};
+Prepared prepare(const Model& model, bool splits);
+
+/// Does this plan split anything? One device runs the ops as they were captured.
+bool splits(const Plan& plan);
+
+/// REQUIRES: `prepared` was made with splits(plan). InputError as below.
+Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log);
+
 /// REQUIRES (of the input): check(plan) is empty, else InputError with its first sentence.
 Lowered lower(const Model& model, const Plan& plan, PhaseLog& log);
 Lowered lower(const Model& model, const Plan& plan);

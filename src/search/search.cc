@@ -1,6 +1,10 @@
 #include "search/search.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -59,19 +63,68 @@ std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequ
   return out;
 }
 
-Candidate evaluate(const Model& model, RecipeBook& book, const RecipeSpec& spec,
-                   const SearchRequest& request) {
-  Candidate candidate{.plan = book.plan(spec)};
-  candidate.plan.cluster = request.cluster.name;
-  candidate.plan.memory = request.memory;
-  Lowered lowered = lower(model, candidate.plan);
-  Trace trace = simulate(lowered.model, lowered.program, request.cluster);
+/// Both forms of a model that plans are lowered from.
+struct Forms {
+  Prepared whole, split;
+};
+
+void evaluate(const Forms& forms, const SearchRequest& request, Candidate& candidate) {
+  const Prepared& form = splits(candidate.plan) ? forms.split : forms.whole;
+  PhaseLog log;
+  Trace trace = simulate(form.model, lower(form, candidate.plan, log), request.cluster);
   candidate.step_seconds = trace.step_seconds;
   candidate.exposed_comm_seconds = trace.exposed_comm_seconds;
   candidate.bubble = trace.bubble;
   candidate.peak_bytes = trace.peak_bytes;
   candidate.fits = candidate.worst_peak() <= request.memory;
-  return candidate;
+}
+
+/// A recipe on its way: a candidate, or why it does not apply.
+struct Trial {
+  Candidate candidate;
+  std::string refused;
+};
+
+std::vector<Trial> make_plans(const Model& model, const SearchRequest& request,
+                              const std::vector<RecipeSpec>& specs) {
+  RecipeBook book(model);
+  std::vector<Trial> trials;
+  for (const RecipeSpec& spec : specs) {
+    Trial& trial = trials.emplace_back();
+    try {
+      trial.candidate.plan = book.plan(spec);
+      trial.candidate.plan.cluster = request.cluster.name;
+      trial.candidate.plan.memory = request.memory;
+    } catch (const InputError& error) {
+      trial.refused = error.what();
+    }
+  }
+  return trials;
+}
+
+// Every trial is worked on by one thread and keeps its place, so the answer does not depend on their number.
+void evaluate_all(const Forms& forms, const SearchRequest& request, std::vector<Trial>& trials) {
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  auto work = [&] {
+    for (size_t i; (i = next++) < trials.size();) {
+      if (!trials[i].refused.empty()) continue;
+      try {
+        evaluate(forms, request, trials[i].candidate);
+      } catch (const InputError& error) {
+        trials[i].refused = error.what();
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        failure = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 1; t < std::max(1u, std::thread::hardware_concurrency()); ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 // The first thing in which a loser is worse than the winner, in words.
@@ -109,15 +162,17 @@ SearchResult search(const Model& model, const SearchRequest& request) {
   check_ways(request.allow, "--allow");
   check_ways(request.forbid, "--forbid");
   SearchResult result;
-  RecipeBook book(model);
-  for (const RecipeSpec& spec : all_specs(num_ranks(request.cluster), batch_of(model), request)) {
-    try {
-      Candidate candidate = evaluate(model, book, spec, request);
-      (candidate.fits ? result.fitting : result.beyond).push_back(std::move(candidate));
-      ++result.evaluated;
-    } catch (const InputError& error) {
-      result.refused.push_back(fmt::format("{}: {}", summary(spec), error.what()));
+  std::vector<RecipeSpec> specs = all_specs(num_ranks(request.cluster), batch_of(model), request);
+  std::vector<Trial> trials = make_plans(model, request, specs);
+  evaluate_all({prepare(model, false), prepare(model, true)}, request, trials);
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!trials[i].refused.empty()) {
+      result.refused.push_back(fmt::format("{}: {}", summary(specs[i]), trials[i].refused));
+      continue;
     }
+    Candidate& candidate = trials[i].candidate;
+    (candidate.fits ? result.fitting : result.beyond).push_back(std::move(candidate));
+    ++result.evaluated;
   }
   std::stable_sort(result.fitting.begin(), result.fitting.end(), [](const Candidate& a, const Candidate& b) {
     return std::pair(a.step_seconds, a.worst_peak()) < std::pair(b.step_seconds, b.worst_peak());
