@@ -4,58 +4,71 @@ Two passes, because functionalising a step while it is being differentiated does
 loss and backward; the second replays that graph under functionalisation.
 """
 
-import contextlib
 import operator
+import warnings
 from collections.abc import Mapping
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from .errors import InputError
+from .explain import current_line, explained
 from .huggingface import traceable
 from .inputs import Inputs
+from .known import Known
 from .model import Model
 from .origins import ROOT, Origin, Recorder, attach
+from .untouched import untouched
 from .writer import write
 
 aten = torch.ops.aten
 ALIASES = (aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default)
 
 
-def capture(module: torch.nn.Module, batch, loss=None) -> Model:
-    """Traces one training step of `module` on `batch`.
+def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False) -> Model:
+    """Traces one training step of `module` on `batch`, as it runs in the autocast that surrounds the call.
 
     batch: a dict (keyword arguments of the module) or a tuple (positional ones) of tensors; other values are baked in.
     loss: a callable of (output, batch); None takes the output's `.loss`.
+    bake: keep what this batch does where the module looks at values of its inputs, with a warning, instead of an error.
     The module is left as it was. It may be built on the CPU or under FakeTensorMode.
     """
     inputs = Inputs(module, batch)
+    if bake:
+        inputs.check_values()
     recorder = Recorder(module)
-    with inputs.mode, traceable(module), recorder.hooks(), _explained(recorder):
-        graph = _trace(module, inputs, loss, recorder)
-        graph = _functionalise(graph, inputs)
+    with inputs.mode, untouched(module), traceable(module), recorder.hooks(), explained(recorder):
+        graph = _trace(module, inputs, loss, recorder, bake)
+        with torch.autocast("cpu", enabled=False):
+            graph = _functionalise(graph, inputs)
     _clean(graph.graph)
     name = getattr(getattr(module, "config", None), "model_type", None) or type(module).__name__
     return write(graph, inputs, name)
 
 
-def _trace(module, inputs, loss, recorder):
+def _trace(module, inputs, loss, recorder, bake):
     trainable = [name for name, p in inputs.params.items() if p.requires_grad]
     if not trainable:
         raise InputError(type(module).__name__, "no parameter requires a gradient", "set requires_grad on some")
 
     def step(*values):
         attach(recorder.origin_of)
-        params, buffers, batch = inputs.split(values)
+        with Known(zip(values, inputs.real) if bake else (), lambda op: _tell_baked(recorder, op)):
+            return differentiated(*inputs.split(values))
+
+    def differentiated(params, buffers, batch):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}
         keywords = batch if isinstance(batch, Mapping) else {}
-        output = torch.func.functional_call(module, (params, buffers), () if keywords else batch, keywords)
+        state = {**params, **buffers}
+        output = torch.func.functional_call(module, state, () if keywords else batch, keywords)
+        # A module may put a new tensor in the place of a buffer.
+        buffers = {name: state[name] for name in buffers}
         value = _loss_of(output, batch, loss, module)
         if loss is None:
             recorder.loss_inside_module()
         recorder.begin_backward(value)
-        gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
+        with torch.autocast("cpu", enabled=False):  # the usual place of backward() is after the block of autocast
+            gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
         return value.detach(), dict(zip(trainable, gradients)), buffers
 
     # native_batch_norm's schema hides that it changes its buffers; _legit says so.
@@ -63,6 +76,11 @@ def _trace(module, inputs, loss, recorder):
         graph = make_fx(step, decomposition_table={aten.native_batch_norm.default: _batch_norm})(*inputs.fakes)
     graph.graph.eliminate_dead_code()
     return graph
+
+
+def _tell_baked(recorder, op):
+    warnings.warn(f"capture: {recorder.path} at {current_line()} decides by values of its inputs ({op}); the step keeps "
+                  "what this batch does", stacklevel=2)
 
 
 def _batch_norm(x, weight, bias, mean, var, training, momentum, eps):
@@ -138,16 +156,3 @@ def _check_op(target):
     if target._schema.is_mutable:
         raise InputError(str(target), "this op changes its inputs and has no functional form",
                          "use the form of it that returns a new tensor")
-
-
-@contextlib.contextmanager
-def _explained(recorder):
-    """Turns the tracer's complaints about data into a sentence with the module it happened in."""
-    remedy = "compute it outside the module, or write it with torch.where and fixed shapes"
-    try:
-        yield
-    except DataDependentOutputException as error:
-        raise InputError(recorder.path, f"{error.func} reads a value of a tensor, so the graph would depend on data",
-                         remedy) from error
-    except DynamicOutputShapeException as error:
-        raise InputError(recorder.path, f"the shape of the result of {error.func} depends on data", remedy) from error

@@ -37,6 +37,11 @@ class Inputs:
                 raise InputError(name, f"it is on device {value.device}",
                                  "capture on the cpu, or build module and batch under FakeTensorMode")
 
+    def check_values(self):
+        for name, value in zip(self.names(), self.real):
+            if isinstance(value, FakeTensor):
+                raise InputError(name, "it is fake and has no values to bake in", "build module and batch on the cpu")
+
     def names(self):
         return [*self.params, *self.buffers, *self.batch]
 

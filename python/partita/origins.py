@@ -50,12 +50,14 @@ class Recorder:
         self.by_sequence = {}        # autograd's sequence number -> origin of the op that owns it
         self.differentiated = None   # origin of the forward op whose gradient is being computed
         self.in_backward = False
+        self.last = ""               # the op traced last
 
     @property
     def path(self) -> str:
         return self.stack[-1] if self.stack else LOSS
 
     def origin_of(self, target) -> Origin:
+        self.last = str(target)
         if self.in_backward:
             return Origin(self.differentiated.path, op_name(target), self.differentiated)
         origin = Origin(self.path, op_name(target))

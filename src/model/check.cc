@@ -65,6 +65,8 @@ class Checker {
       if (tensor.strides.size() != tensor.shape.size())
         say("tensor {} has {} dimensions but {} strides", tensor.name, tensor.shape.size(),
             tensor.strides.size());
+      if (is_complex(tensor.dtype) && (tensor.role == Role::kParameter || tensor.role == Role::kBatchInput))
+        say("{} is complex; parameters and batch inputs are real", tensor.name);
       bool whole = !is_floating(tensor.dtype) && tensor.dtype != DType::kBool;
       if (tensor.role == Role::kBatchInput && whole && tensor.low >= tensor.high)
         say("batch input {} holds whole numbers but has no range to draw them from", tensor.name);

@@ -18,6 +18,7 @@ constexpr Row kRows[] = {
     {DType::kInt64, "int64", "i64", 8, false},       {DType::kInt32, "int32", "i32", 4, false},
     {DType::kInt16, "int16", "i16", 2, false},       {DType::kInt8, "int8", "i8", 1, false},
     {DType::kUInt8, "uint8", "u8", 1, false},        {DType::kBool, "bool", "b1", 1, false},
+    {DType::kComplex64, "complex64", "c64", 8, true}, {DType::kComplex128, "complex128", "c128", 16, true},
 };
 
 const Row& row(DType dtype) { return kRows[static_cast<int>(dtype)]; }
@@ -27,6 +28,7 @@ const Row& row(DType dtype) { return kRows[static_cast<int>(dtype)]; }
 std::string_view dtype_name(DType dtype) { return row(dtype).name; }
 Bytes dtype_bytes(DType dtype) { return row(dtype).bytes; }
 bool is_floating(DType dtype) { return row(dtype).floating; }
+bool is_complex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
 
 DType parse_dtype(std::string_view name, std::string_view where) {
   std::vector<std::string> known;

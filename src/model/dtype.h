@@ -17,7 +17,9 @@ enum class DType : uint8_t {
   kInt16,
   kInt8,
   kUInt8,
-  kBool
+  kBool,
+  kComplex64,
+  kComplex128
 };
 
 /// PyTorch's name: "float32", "bool".
@@ -25,6 +27,8 @@ std::string_view dtype_name(DType dtype);
 /// Throws InputError that names `where` for an unknown name; accepts bf16, fp16, fp32, fp64 too.
 DType parse_dtype(std::string_view name, std::string_view where);
 Bytes dtype_bytes(DType dtype);
+/// Complex dtypes are floating too.
 bool is_floating(DType dtype);
+bool is_complex(DType dtype);
 
 }  // namespace partita

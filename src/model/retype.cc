@@ -14,8 +14,16 @@ Arg dtype_arg(DType dtype) {
   return arg;
 }
 
+// The same kind of number in the precision of `dtype`; complex numbers have no half precisions.
+DType in_precision(DType before, DType dtype) {
+  if (!is_floating(before)) return before;
+  if (!is_complex(before)) return dtype;
+  return dtype == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64;
+}
+
 void retype(Arg& arg, DType dtype) {
-  if (arg.kind == Arg::kDType && is_floating(parse_dtype(arg.text, "dtype argument"))) arg = dtype_arg(dtype);
+  if (arg.kind == Arg::kDType)
+    arg = dtype_arg(in_precision(parse_dtype(arg.text, "dtype argument"), dtype));
   for (Arg& item : arg.items) retype(item, dtype);
 }
 
@@ -40,7 +48,7 @@ void set_dtype(Op& op, DType dtype) {
 }  // namespace
 
 Model retype(const Model& model, DType dtype) {
-  if (!is_floating(dtype))
+  if (!is_floating(dtype) || is_complex(dtype))
     input_error("dtype {}: a model can only take a floating dtype, such as float64", dtype_name(dtype));
   Model out = model;
   for (Op& op : out.ops) {
@@ -48,9 +56,7 @@ Model retype(const Model& model, DType dtype) {
     for (auto& [name, arg] : op.kwargs) retype(arg, dtype);
     if (takes_default_dtype(model, op)) set_dtype(op, dtype);
   }
-  for (Tensor& tensor : out.tensors) {
-    if (is_floating(tensor.dtype)) tensor.dtype = dtype;
-  }
+  for (Tensor& tensor : out.tensors) tensor.dtype = in_precision(tensor.dtype, dtype);
   return out;
 }
 

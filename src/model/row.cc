@@ -15,12 +15,17 @@ std::map<std::string_view, const Row*> rows_by_target() {
   return index;
 }
 
-void freeze_all(const OpView& op, Relation& relation) {
+void freeze_all(const OpView& op, const char* why, Relation& relation) {
   relation.opaque = true;
   for (size_t k = 0; k < op.in.size(); ++k)
-    for (int d = 0; d < op.in_rank(k); ++d) relation.freeze(input_dim(k, d), "no row for this op");
+    for (int d = 0; d < op.in_rank(k); ++d) relation.freeze(input_dim(k, d), why);
   for (size_t k = 0; k < op.out.size(); ++k)
-    for (int d = 0; d < op.out_rank(k); ++d) relation.freeze(output_dim(k, d), "no row for this op");
+    for (int d = 0; d < op.out_rank(k); ++d) relation.freeze(output_dim(k, d), why);
+}
+
+// Ranks exchange and add real numbers only.
+bool computes_with_complex(const OpView& op) {
+  return is_complex(op.dtype) || std::any_of(op.in_dtypes.begin(), op.in_dtypes.end(), is_complex);
 }
 
 }  // namespace
@@ -57,8 +62,13 @@ OpView view_of(const Model& model, const Op& op) {
 Relation relate(const OpView& op) {
   Relation relation;
   const Row* row = find_row(op.op->target);
-  if (row && row->relate) row->relate(op, relation);
-  if (!row || !row->relate) freeze_all(op, relation);
+  if (computes_with_complex(op)) {
+    freeze_all(op, "complex numbers stay whole", relation);
+  } else if (row && row->relate) {
+    row->relate(op, relation);
+  } else {
+    freeze_all(op, "no row for this op", relation);
+  }
   return relation;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 /// The rate of `dtype` or of what stands in for it.
 DType stand_in(const Device& device, DType dtype) {
-  if (!is_floating(dtype)) return DType::kFloat32;
+  if (!is_floating(dtype) || is_complex(dtype)) return DType::kFloat32;
   bool listed = device.flops.contains(std::string(dtype_name(dtype)));
   return listed || dtype_bytes(dtype) > 2 ? dtype : DType::kFloat32;
 }

@@ -34,6 +34,17 @@ HostTensor fill(const Tensor& tensor, const Value& value) {
   return from_doubles(tensor.shape, tensor.dtype, values);
 }
 
+// A complex number is two real ones in memory.
+HostTensor draw_complex(const Tensor& tensor, uint64_t seed) {
+  Tensor pairs = tensor;
+  pairs.shape.push_back(2);
+  pairs.dtype = tensor.dtype == DType::kComplex64 ? DType::kFloat32 : DType::kFloat64;
+  HostTensor drawn = draw_weight(pairs, seed);
+  drawn.shape = tensor.shape;
+  drawn.dtype = tensor.dtype;
+  return drawn;
+}
+
 bool is_norm_weight(const Tensor& tensor) {
   return tensor.shape.size() <= 1 && tensor.name.ends_with("weight");
 }
@@ -80,6 +91,7 @@ double Stream::normal(uint64_t index) const {
 
 HostTensor draw_weight(const Tensor& tensor, uint64_t seed) {
   Stream stream(seed, tensor.name);
+  if (is_complex(tensor.dtype)) return draw_complex(tensor, seed);
   if (tensor.dtype == DType::kBool) return fill(tensor, [](size_t) { return 1.0; });
   if (!is_floating(tensor.dtype)) return HostTensor(tensor.shape, tensor.dtype);
   if (tensor.role == Role::kBuffer || is_norm_weight(tensor))

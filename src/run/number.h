@@ -48,6 +48,9 @@ decltype(auto) visit_dtype(DType dtype, const Visit& visit) {
       return visit(int8_t{});
     case DType::kUInt8:
       return visit(uint8_t{});
+    case DType::kComplex64:
+    case DType::kComplex128:
+      bug(__FILE__, __LINE__, "complex numbers are neither drawn, summed nor compared");
     case DType::kBool:
       break;
   }

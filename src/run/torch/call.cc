@@ -1,6 +1,7 @@
 #include "run/torch/call.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <set>
@@ -39,6 +40,9 @@ constexpr TensorForm kTensorForms[] = {
     {"aten.lt.Scalar", "aten.lt.Tensor"},     {"aten.le.Scalar", "aten.le.Tensor"},
     {"aten.gt.Scalar", "aten.gt.Tensor"},     {"aten.ge.Scalar", "aten.ge.Tensor"},
 };
+
+// Kernels that keep what their gradient needs only while gradients are recorded.
+constexpr std::string_view kAskGradMode[] = {"aten.mkldnn_rnn_layer.default"};
 
 c10::OperatorHandle find_operator(const Op& op) {
   std::string target = op.target;
@@ -164,8 +168,15 @@ struct Call::Prepared {
   std::vector<Item> items;
   std::vector<Slot> drop;  // what dies here and is no argument
   std::vector<Slot> out;
-  bool spreads = false;  // returns one list of tensors
+  bool spreads = false;         // returns one list of tensors
+  bool asks_grad_mode = false;  // in kAskGradMode
 };
+
+void Call::call_boxed(const Prepared& prepared, torch::jit::Stack& stack) {
+  if (!prepared.asks_grad_mode) return prepared.op.callBoxed(stack);
+  c10::AutoGradMode record(true);
+  prepared.op.callBoxed(stack);
+}
 
 Call::Call(const Model& model, const Instr& instr) {
   const Op& op = model[instr.op];
@@ -182,8 +193,15 @@ Call::Call(const Model& model, const Instr& instr) {
   std::vector<Slot> out = instr.out;
   for (Slot& slot : out)
     if (drop.erase(slot)) slot.index = -1;
-  prepared_ = std::make_unique<Prepared>(Prepared{
-      View::make(op, instr), handle, std::move(items), {drop.begin(), drop.end()}, std::move(out), spreads});
+  bool asks_grad_mode =
+      std::find(std::begin(kAskGradMode), std::end(kAskGradMode), op.target) != std::end(kAskGradMode);
+  prepared_ = std::make_unique<Prepared>(Prepared{View::make(op, instr),
+                                                  handle,
+                                                  std::move(items),
+                                                  {drop.begin(), drop.end()},
+                                                  std::move(out),
+                                                  spreads,
+                                                  asks_grad_mode});
 }
 
 Call::~Call() = default;
@@ -194,7 +212,7 @@ void Call::run(const Slots& slots, torch::jit::Stack& stack) const {
   if (p.view && p.view->run(slots)) return;
   stack.clear();
   for (const Item& item : p.items) push(item, slots, stack);
-  p.op.callBoxed(stack);
+  call_boxed(p, stack);
   for (Slot slot : p.drop) slots[slot].reset();
   if (p.spreads) {
     std::vector<at::Tensor> values = stack[0].toTensorVector();

@@ -24,6 +24,7 @@ class Call {
 
  private:
   struct Prepared;
+  static void call_boxed(const Prepared& prepared, torch::jit::Stack& stack);
   std::unique_ptr<Prepared> prepared_;
 };
 

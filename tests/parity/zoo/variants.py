@@ -1,0 +1,3 @@
+"""One model trained in several ways: frozen parts, adapters, autocast, several losses."""
+
+VARIANTS = []
