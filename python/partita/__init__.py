@@ -5,5 +5,7 @@ from .errors import Infeasible, InputError, RunError
 from .model import Model
 from .parallelize import Step, parallelize
 from .plan import Plan, plan, recipe
+from .register import register
 
-__all__ = ["Infeasible", "InputError", "Model", "Plan", "RunError", "Step", "capture", "parallelize", "plan", "recipe"]
+__all__ = ["Infeasible", "InputError", "Model", "Plan", "RunError", "Step", "capture", "parallelize", "plan", "recipe",
+           "register"]

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "lower/lower.h"
+#include "model/row.h"
 #include "run/session.h"
 #include "run/straight_line.h"
 #include "run/torch/counting_allocator.h"
@@ -146,6 +147,9 @@ PYBIND11_MODULE(_partita, m) {
   py::object errors = py::module_::import("partita.errors");
   py::register_exception<InputError>(m, "InputError", errors.attr("InputError"));
   py::register_exception<RunError>(m, "RunError", errors.attr("RunError"));
+  m.def(
+      "has_row", [](const std::string& target) { return find_row(target) != nullptr; }, py::arg("target"),
+      "Is there a built-in row for this op, such as aten.mm.default?");
   m.def("run_step", &run_step, py::arg("model"), py::arg("weights"), py::arg("batch"), py::arg("threads") = 0,
         "One forward and backward of a captured step on one device: (loss, gradients, new buffers).");
   m.def(

@@ -17,7 +17,9 @@ from .huggingface import traceable
 from .inputs import Inputs
 from .known import Known
 from .model import Model
-from .origins import ROOT, Origin, Recorder, attach
+from .origins import RANDOM, ROOT, Origin, Recorder, attach
+from .progress import Progress
+from .random import DRAWS, STATE, Draws, draws, refuse_others
 from .untouched import untouched
 from .writer import write
 
@@ -25,22 +27,26 @@ aten = torch.ops.aten
 ALIASES = (aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default)
 
 
-def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False) -> Model:
+def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False, progress: bool | None = None) -> Model:
     """Traces one training step of `module` on `batch`, as it runs in the autocast that surrounds the call.
 
     batch: a dict (keyword arguments of the module) or a tuple (positional ones) of tensors; other values are baked in.
     loss: a callable of (output, batch); None takes the output's `.loss`.
     bake: keep what this batch does where the module looks at values of its inputs, with a warning, instead of an error.
+    progress: a line on stderr while it runs; None shows it on a terminal.
     The module is left as it was. It may be built on the CPU or under FakeTensorMode.
     """
     inputs = Inputs(module, batch)
     if bake:
         inputs.check_values()
-    recorder = Recorder(module)
+    reporter = Progress(progress)
+    recorder = Recorder(module, reporter)
     with inputs.mode, untouched(module), traceable(module), recorder.hooks(), explained(recorder):
         graph = _trace(module, inputs, loss, recorder, bake)
+        refuse_others(graph)
         with torch.autocast("cpu", enabled=False):
-            graph = _functionalise(graph, inputs)
+            graph = _functionalise(graph, inputs, reporter)
+    reporter.end()
     _clean(graph.graph)
     name = getattr(getattr(module, "config", None), "model_type", None) or type(module).__name__
     return write(graph, inputs, name)
@@ -108,22 +114,42 @@ def _loss_of(output, batch, loss, module):
 
 
 class _Replay(torch.fx.Interpreter):
-    """Runs the first graph; what each of its nodes becomes keeps that node's origin."""
+    """Runs the first graph; what each of its nodes becomes keeps that node's origin. Random ops draw from `draws`."""
 
-    def __init__(self, graph):
+    def __init__(self, graph, draws, progress):
         super().__init__(graph)
         self.origin = Origin(ROOT, "input")
+        self.draws, self.progress = draws, progress
+
+    def origin_of(self, target):
+        self.progress.tick("functional form", self.origin.path)
+        return self.origin
 
     def run_node(self, node):
         self.origin = node.meta.get("origin", self.origin)
         return super().run_node(node)
 
+    def call_function(self, target, args, kwargs):
+        if target in DRAWS:
+            return self.draws.replace(target, args, kwargs)
+        return super().call_function(target, args, kwargs)
 
-def _functionalise(graph, inputs):
+
+def _functionalise(graph, inputs, progress):
+    progress.begin()
+    if draws(graph):
+        inputs.add_random_state()
+    random = STATE in inputs.buffers
+
     def replay(*values):
-        interpreter = _Replay(graph)
-        attach(lambda target: interpreter.origin)
-        return interpreter.run(*values)
+        interpreter = _Replay(graph, Draws(values[inputs.position(STATE)]) if random else None, progress)
+        attach(interpreter.origin_of)
+        traced = [v for i, v in enumerate(values) if not random or i != inputs.position(STATE)]
+        loss, gradients, buffers = interpreter.run(*traced)
+        if random:
+            interpreter.origin = Origin(RANDOM, "state")
+            buffers = {**buffers, STATE: interpreter.draws.next_state()}
+        return loss, gradients, buffers
 
     with torch.no_grad():
         return make_fx(torch.func.functionalize(replay, remove="mutations"))(*(t.detach() for t in inputs.fakes))

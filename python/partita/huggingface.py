@@ -26,6 +26,7 @@ def traceable(module: torch.nn.Module):
             # Under fake tensors the detection cannot look at positions and would build a full mask, which hides that
             # attention is causal.
             stack.enter_context(_replaced(masking, "find_packed_sequence_indices", lambda position_ids: None))
+            stack.enter_context(_replaced(torch.nn.Module, "to", _to_unless_there(torch.nn.Module.to)))
             stack.enter_context(_replaced(torch, "rand", _rand_without_scalars(torch.rand)))
         yield
 
@@ -44,6 +45,16 @@ def _refuse_layerdrop(config):
         if getattr(config, key, 0):
             raise InputError(f"config.{key}", f"{getattr(config, key)} skips layers at random, so the step is not one "
                              "graph", "set it to 0")
+
+
+def _to_unless_there(to):
+    # Routers move their classifier to a dtype in forward; traced parameters cannot be swapped, and need not be.
+    def move(module, *args, **options):
+        device, dtype, *_ = torch._C._nn._parse_to(*args, **options)
+        there = all((dtype is None or p.dtype == dtype or not p.is_floating_point()) and device in (None, p.device)
+                    for p in module.parameters())
+        return module if there else to(module, *args, **options)
+    return move
 
 
 def _rand_without_scalars(rand):

@@ -7,6 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from .errors import InputError
+from .random import STATE
 
 
 class Inputs:
@@ -41,6 +42,16 @@ class Inputs:
         for name, value in zip(self.names(), self.real):
             if isinstance(value, FakeTensor):
                 raise InputError(name, "it is fake and has no values to bake in", "build module and batch on the cpu")
+
+    def add_random_state(self):
+        """One more buffer, the last one: what the step's random numbers are drawn from."""
+        at = len(self.params) + len(self.buffers)
+        self.buffers[STATE] = torch.zeros((), dtype=torch.int64)
+        self.real.insert(at, self.buffers[STATE])
+        self.fakes.insert(at, self.mode.from_tensor(self.buffers[STATE]))
+
+    def position(self, name):
+        return self.names().index(name)
 
     def names(self):
         return [*self.params, *self.buffers, *self.batch]

@@ -36,9 +36,10 @@ class Known(TorchDispatchMode):
         self.kept = []            # so that no address in `overwritten` is used again
         self.baked = baked
         self.largest = LARGEST
-        for traced, real in given:
-            self.values[traced] = Value(real.detach().clone(), True)
-            self.largest = None
+        with _disable_current_modes():
+            for traced, real in given:
+                self.values[traced] = Value(real.detach().clone(), True)
+                self.largest = None
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -46,6 +47,9 @@ class Known(TorchDispatchMode):
         known = [self._value(tensor) for tensor in tensors]
         if func is aten.index.Tensor:
             args = (args[0], self._indices(args[1]))
+        if func is aten.masked_select.default and self._value(args[1]) is not None:
+            x, mask = torch.broadcast_tensors(*args)
+            return aten.index.Tensor(x, self._indices([mask]))
         if None in known or torch.Tag.nondeterministic_seeded in func.tags:
             self._forget(func, known)
             return func(*args, **kwargs)
@@ -94,6 +98,8 @@ class Known(TorchDispatchMode):
                     self.overwritten.add(value.real.untyped_storage()._cdata)
 
     def _read(self, func, args, kwargs, of_data):
+        if of_data and func not in (aten._local_scalar_dense.default, aten.nonzero.default, aten.equal.default):
+            return func(*args, **kwargs)  # its result would hold values of this batch: let the tracer refuse it
         if of_data:
             self.baked(func)
         result = self._call(func, args, kwargs)

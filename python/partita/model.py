@@ -10,6 +10,7 @@ import torch
 
 from .errors import InputError
 from .native import library
+from .random import STATE
 
 VERSION = 1
 SUFFIX = ".model.json"
@@ -55,14 +56,23 @@ class Model:
             values = {name: value.detach().contiguous().clone() for name, value in self.constants.items()}
             save_file(values, path.with_name(path.name.removesuffix(SUFFIX) + ".constants.safetensors"))
 
+    def run(self, module, batch, seed: int = 0) -> Result:
+        """One forward and backward on one device by the compiled executor; `module` gives the weights and keeps them.
 
-    def run(self, module, batch) -> Result:
-        """One forward and backward on one device by the compiled executor; `module` gives the weights and keeps them."""
-        return Result(*library().run_step(self.to_json(), self.weights(module), self.named(batch)))
+        seed: of the random numbers the step draws, such as dropout's.
+        """
+        return Result(*library().run_step(self.to_json(), self.weights(module, seed), self.named(batch)))
 
-    def weights(self, module) -> dict:
+    @property
+    def opaque_ops(self) -> list:
+        """The ops without a row: they run, but whole on every rank."""
+        return [op for op in self.ops if "axes" not in op and not library().has_row(op["target"])]
+
+    def weights(self, module, seed: int = 0) -> dict:
         """Parameters and buffers of `module` and the constants of the step, by name."""
         state = {**dict(module.named_parameters()), **dict(module.named_buffers()), **self.constants}
+        if any(t["name"] == STATE for t in self.tensors):
+            state[STATE] = torch.tensor(seed << 32)
         return {name: value.detach() for name, value in state.items()}
 
     def named(self, batch) -> dict:

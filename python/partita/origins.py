@@ -6,8 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from .progress import Progress
+
 ROOT = "root"
 LOSS = "loss"
+RANDOM = "random"
 
 
 @dataclass(eq=False)
@@ -42,8 +45,9 @@ def attach(make_origin):
 class Recorder:
     """Follows one traced step: which module is running, then which forward op is being differentiated."""
 
-    def __init__(self, module: torch.nn.Module):
+    def __init__(self, module: torch.nn.Module, progress: Progress):
         self.module = module
+        self.progress = progress
         self.stack = []
         self.child_ran = False
         self.after_last_child = []   # origins of the root module since its last child returned
@@ -58,6 +62,7 @@ class Recorder:
 
     def origin_of(self, target) -> Origin:
         self.last = str(target)
+        self.progress.tick("backward" if self.in_backward else "forward", self.path)
         if self.in_backward:
             return Origin(self.differentiated.path, op_name(target), self.differentiated)
         origin = Origin(self.path, op_name(target))

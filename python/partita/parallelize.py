@@ -8,6 +8,7 @@ from .model import Model
 from .native import library
 from .optimizers import describe
 from .plan import Plan, plan as find_plan
+from .random import STATE
 
 
 def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | None = None, cluster: str | None = None,
@@ -55,7 +56,8 @@ class Step:
         for name, value in (self._before or self._session.parameters()).items():
             self._module.get_parameter(name).data = value
         for name, value in ({} if self._before else self._session.buffers()).items():
-            self._module.get_buffer(name).copy_(value)
+            if name != STATE:
+                self._module.get_buffer(name).copy_(value)
         return self._module
 
     def peak_bytes(self) -> list:

@@ -36,7 +36,6 @@ def _refill(container, saved):
 
 def _clear_caches():
     for wrapper in gc.get_objects():
-        if isinstance(wrapper, functools._lru_cache_wrapper) and wrapper.cache_info().currsize:
-            held = [leaf for kept in gc.get_referents(wrapper) if isinstance(kept, dict) for leaf in tree_leaves(kept)]
-            if any(isinstance(leaf, FakeTensor) for leaf in held):
+        if type(wrapper) is functools._lru_cache_wrapper and wrapper.cache_info().currsize:
+            if any(isinstance(leaf, FakeTensor) for leaf in tree_leaves(gc.get_referents(wrapper))):
                 wrapper.cache_clear()

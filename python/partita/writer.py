@@ -9,6 +9,7 @@ from .errors import InputError
 from .model import Model, argument
 from .names import name_nodes
 from .ranges import index_limit
+from .register import axes_of
 
 
 def write(graph: torch.fx.GraphModule, inputs, name: str) -> Model:
@@ -93,7 +94,8 @@ class _Writer:
         row = {"name": name, "target": str(node.target), "args": self._argument(node.args, name)}
         if node.kwargs:
             row["kwargs"] = {key: self._argument(value, name) for key, value in node.kwargs.items()}
-        self.ops.append({**row, "out": out, **({"backward": True} if backward else {})})
+        axes = axes_of(row["target"])
+        self.ops.append({**row, "out": out, **({"backward": True} if backward else {}), **({"axes": axes} if axes else {})})
 
     def _argument(self, value, op):
         return argument(value, op, self.written)

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "model/axes.h"
 #include "model/model.h"
 
 namespace partita {
@@ -18,6 +19,7 @@ class Checker {
     if (!wrong_.empty()) return wrong_;  // every further rule looks tensors up
     names_are_unique();
     tensors_are_sound();
+    letters_fit();
     made_once_before_read();
     loss_is_scalar();
     gradients_match();
@@ -70,6 +72,14 @@ class Checker {
       bool whole = !is_floating(tensor.dtype) && tensor.dtype != DType::kBool;
       if (tensor.role == Role::kBatchInput && whole && tensor.low >= tensor.high)
         say("batch input {} holds whole numbers but has no range to draw them from", tensor.name);
+    }
+  }
+
+  void letters_fit() {
+    for (const Op& op : model_.ops) {
+      if (op.axes.empty()) continue;
+      std::string wrong = check_axes(view_of(model_, op));
+      if (!wrong.empty()) say("op {} ({}): its row \"{}\" {}", op.name, op.target, op.axes, wrong);
     }
   }
 

@@ -80,7 +80,9 @@ std::string show_op(const Op& op) {
   }
   text +=
       ", \"out\": " + list_of(op.outputs, [](TensorId id) { return id ? fmt::to_string(id.value) : "null"; });
-  return text + (op.backward ? ", \"backward\": true}" : "}");
+  if (op.backward) text += ", \"backward\": true";
+  if (!op.axes.empty()) text += ", \"axes\": " + quote(op.axes);
+  return text + "}";
 }
 
 template <class Items, class Show>

@@ -69,6 +69,7 @@ struct Op {
   std::vector<std::pair<std::string, Arg>> kwargs;
   std::vector<TensorId> outputs;  // an output that PyTorch leaves out (None) has no id
   bool backward = false;          // does not lead to the loss: part of the gradient computation
+  std::string axes;               // letters given by the user for an op without a row (axes.h); else empty
 
   bool operator==(const Op&) const = default;
 };

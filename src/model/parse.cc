@@ -141,7 +141,7 @@ Arg arg_from_json(const JsonIn& in, size_t tensors) {
 namespace {
 
 Op read_op(const JsonIn& in, size_t tensors) {
-  in.only({"name", "target", "args", "kwargs", "out", "backward"});
+  in.only({"name", "target", "args", "kwargs", "out", "backward", "axes"});
   Op op;
   op.name = in["name"].text();
   op.target = in["target"].text();
@@ -156,6 +156,7 @@ Op read_op(const JsonIn& in, size_t tensors) {
   for (size_t i = 0; i < out.size(); ++i)
     op.outputs.push_back(out[i].raw().is_null() ? TensorId{} : read_id(out[i], tensors));
   if (in.has("backward")) op.backward = in["backward"].boolean();
+  if (in.has("axes")) op.axes = in["axes"].text();
   return op;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "model/axes.h"
 
 namespace partita {
 namespace {
@@ -66,6 +67,8 @@ Relation relate(const OpView& op) {
     freeze_all(op, "complex numbers stay whole", relation);
   } else if (row && row->relate) {
     row->relate(op, relation);
+  } else if (!op.op->axes.empty()) {
+    relate_axes(op, relation);
   } else {
     freeze_all(op, "no row for this op", relation);
   }

@@ -169,7 +169,7 @@ StepProfile profile_step(const Model& model, const Cluster& cluster, int depth) 
   std::map<std::string, int64_t> opaque;
   for (const Op& op : model.ops) {
     add_op(model, cluster, op, modules[module_of(op.name, depth)]);
-    if (!find_row(op.target)) ++opaque[op.target];
+    if (!find_row(op.target) && op.axes.empty()) ++opaque[op.target];
   }
   for (const Tensor& tensor : model.tensors) {
     if (tensor.role != Role::kParameter) continue;

@@ -12,17 +12,12 @@ def classified():
     return {"input_values": torch.randn(BATCH, 400), "labels": torch.randint(0, 3, (BATCH,))}
 
 
-def transcribed():
-    return {"input_values": torch.randn(BATCH, 400), "labels": torch.randint(3, 30, (BATCH, 6))}
-
-
 def spectrogram():
     return {"input_values": torch.randn(BATCH, 32, 16), "labels": torch.randint(0, 3, (BATCH,))}
 
 
 AUDIO = [
     hugging_face("wav2vec2", "Wav2Vec2ForSequenceClassification", classified, **CONVOLUTIONS),
-    hugging_face("wav2vec2, CTC", "Wav2Vec2ForCTC", transcribed, **CONVOLUTIONS),
     hugging_face("hubert", "HubertForSequenceClassification", classified, **CONVOLUTIONS),
     hugging_face("wavlm", "WavLMForSequenceClassification", classified, **CONVOLUTIONS),
     hugging_face("sew", "SEWForSequenceClassification", classified, squeeze_factor=2, **CONVOLUTIONS),

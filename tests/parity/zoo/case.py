@@ -22,6 +22,10 @@ class Case:
     bake: bool = False
     note: str = ""
 
+    @property
+    def family(self) -> str:
+        return self.name.split(",")[0]
+
     def make(self):
         """The module in training mode, with no parameter left at zero, and its batch; the same on every call."""
         torch.manual_seed(0)

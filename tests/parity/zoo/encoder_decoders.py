@@ -10,11 +10,11 @@ def spoken():
 
 
 ENCODER_DECODERS = [
-    hugging_face("t5", "T5ForConditionalGeneration", translated),
-    hugging_face("t5, gated", "T5ForConditionalGeneration", translated, feed_forward_proj="gated-gelu"),
+    hugging_face("t5", "T5ForConditionalGeneration", translated, decoder_start_token_id=1),
+    hugging_face("t5, gated", "T5ForConditionalGeneration", translated, decoder_start_token_id=1, feed_forward_proj="gated-gelu"),
     hugging_face("mt5", "MT5ForConditionalGeneration", translated),
     hugging_face("umt5", "UMT5ForConditionalGeneration", translated),
-    hugging_face("longt5", "LongT5ForConditionalGeneration", translated, local_radius=4),
+    hugging_face("longt5", "LongT5ForConditionalGeneration", translated, decoder_start_token_id=1, local_radius=4),
     hugging_face("bart", "BartForConditionalGeneration", translated),
     hugging_face("mbart", "MBartForConditionalGeneration", translated),
     hugging_face("pegasus", "PegasusForConditionalGeneration", translated),
@@ -22,7 +22,7 @@ ENCODER_DECODERS = [
     hugging_face("m2m_100", "M2M100ForConditionalGeneration", translated),
     hugging_face("blenderbot", "BlenderbotForConditionalGeneration", translated),
     hugging_face("prophetnet", "ProphetNetForConditionalGeneration", translated, num_encoder_layers=2,
-                 num_decoder_layers=2, num_encoder_attention_heads=4, num_decoder_attention_heads=4),
+                 num_decoder_layers=2, num_encoder_attention_heads=4, num_decoder_attention_heads=4, bake=True),
     hugging_face("led", "LEDForConditionalGeneration", translated, attention_window=4),
     hugging_face("whisper", "WhisperForConditionalGeneration", spoken, num_mel_bins=8, max_source_positions=16,
                  max_target_positions=32),

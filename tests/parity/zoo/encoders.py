@@ -2,7 +2,7 @@
 
 import torch
 
-from .case import BATCH, SEQUENCE, hugging_face, ids, masked
+from .case import BATCH, SEQUENCE, causal, hugging_face, ids, masked
 
 
 def classified():
@@ -21,7 +21,7 @@ def bounding_boxes():
 ENCODERS = [
     hugging_face("bert", "BertForMaskedLM", masked),
     hugging_face("bert, classification", "BertForSequenceClassification", classified),
-    hugging_face("bert, question answering", "BertForQuestionAnswering", spans),
+    hugging_face("bert, question answering", "BertForQuestionAnswering", spans, num_labels=2),
     hugging_face("roberta", "RobertaForMaskedLM", masked),
     hugging_face("distilbert", "DistilBertForMaskedLM", masked),
     hugging_face("albert", "AlbertForMaskedLM", masked),
@@ -37,8 +37,7 @@ ENCODERS = [
                  post_attention_groups=1, intermediate_groups=2, output_groups=2, embedding_size=32),
     hugging_face("convbert", "ConvBertForMaskedLM", masked),
     hugging_face("roformer", "RoFormerForMaskedLM", masked),
-    hugging_face("nystromformer", "NystromformerForMaskedLM", masked, num_landmarks=4, segment_means_seq_len=16),
-    hugging_face("fnet", "FNetForMaskedLM", lambda: {k: v for k, v in masked().items() if k != "attention_mask"}),
+    hugging_face("fnet", "FNetForMaskedLM", causal),
     hugging_face("ernie", "ErnieForMaskedLM", masked),
     hugging_face("layoutlm", "LayoutLMForMaskedLM", bounding_boxes, max_2d_position_embeddings=600),
     hugging_face("modernbert", "ModernBertForMaskedLM", masked, local_attention=8),

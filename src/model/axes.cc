@@ -1,0 +1,104 @@
+#include "model/axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+namespace partita {
+namespace {
+
+struct Letter {
+  std::string name;
+  bool whole = false;
+};
+using Letters = std::vector<std::vector<Letter>>;  // by operand, by dimension
+
+std::vector<Letter> read_operand(const std::string& text) {
+  std::vector<Letter> letters;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    bool whole = word[0] == '!';
+    letters.push_back({word.substr(whole), whole});
+  }
+  return letters;
+}
+
+Letters read_operands(const std::string& text) {
+  Letters operands;
+  size_t begin = 0;
+  for (size_t end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find(',', begin);
+    operands.push_back(read_operand(text.substr(begin, end == std::string::npos ? end : end - begin)));
+  }
+  return operands;
+}
+
+constexpr const char* kArrow = "->";
+
+Letters inputs_in(const std::string& axes) { return read_operands(axes.substr(0, axes.find(kArrow))); }
+Letters outputs_in(const std::string& axes) { return read_operands(axes.substr(axes.find(kArrow) + 2)); }
+
+// Every dimension of a letter, results first: a letter that begins with an input is summed over.
+using Places = std::map<std::string, std::vector<DimRef>>;
+
+template <class Visit>
+void visit_letters(const std::string& axes, const Visit& visit) {
+  Letters out = outputs_in(axes), in = inputs_in(axes);
+  for (size_t k = 0; k < out.size(); ++k)
+    for (size_t d = 0; d < out[k].size(); ++d) visit(out[k][d], output_dim(static_cast<int>(k), d));
+  for (size_t k = 0; k < in.size(); ++k)
+    for (size_t d = 0; d < in[k].size(); ++d) visit(in[k][d], input_dim(static_cast<int>(k), d));
+}
+
+int64_t size_of(const OpView& op, DimRef ref) {
+  return (ref.kind == DimRef::kInput ? op.in : op.out)[ref.operand][ref.dim];
+}
+
+std::string check_operands(const char* what, const Letters& letters, const std::vector<Shape>& shapes) {
+  if (letters.size() != shapes.size())
+    return fmt::format("has letters for {} {}s, the op has {}", letters.size(), what, shapes.size());
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    if (letters[k].size() != shapes[k].size())
+      return fmt::format("has {} letters for {} {}, which has {} dimensions", letters[k].size(), what, k,
+                         shapes[k].size());
+    for (const Letter& letter : letters[k])
+      if (letter.name.empty()) return "has a ! without a letter";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string check_axes(const OpView& op) {
+  const std::string& axes = op.op->axes;
+  if (axes.find(kArrow) == std::string::npos) return "has no ->";
+  std::string wrong = check_operands("input", inputs_in(axes), op.in);
+  if (wrong.empty()) wrong = check_operands("result", outputs_in(axes), op.out);
+  if (!wrong.empty()) return wrong;
+  std::map<std::string, int64_t> sizes;
+  visit_letters(axes, [&](const Letter& letter, DimRef ref) {
+    auto [known, added] = sizes.emplace(letter.name, size_of(op, ref));
+    if (known->second != size_of(op, ref) && wrong.empty())
+      wrong = fmt::format("uses {} for dimensions of size {} and {}", letter.name, known->second,
+                          size_of(op, ref));
+  });
+  return wrong;
+}
+
+void relate_axes(const OpView& op, Relation& relation) {
+  Places places;
+  visit_letters(op.op->axes, [&](const Letter& letter, DimRef ref) {
+    places[letter.name].push_back(ref);
+    if (letter.whole) relation.freeze(ref, "marked with ! in the row given for this op");
+  });
+  for (const auto& [letter, refs] : places) {
+    for (size_t i = 1; i < refs.size(); ++i) relation.same(refs[0], refs[i]);
+    bool made = std::none_of(refs.begin(), refs.end(), [](DimRef r) { return r.kind == DimRef::kInput; });
+    if (made) relation.freeze(refs[0], "no input has this dimension");
+    if (refs[0].kind == DimRef::kInput) relation.reduced.push_back(refs[0]);
+  }
+}
+
+}  // namespace partita
