@@ -168,12 +168,22 @@ def _clean(graph):
             graph.erase_node(node)
         elif node.target is aten._unsafe_view.default:
             node.target = aten.view.default
+        elif node.target is aten.copy.default and _overwrites(node):
+            # What is overwritten is not read: an op that only makes room for it goes away.
+            node.target, node.args = aten._to_copy.default, (node.args[1],)
+            node.kwargs = {"dtype": node.meta["val"].dtype}
     for node in reversed(list(graph.nodes)):
         if node.op in ("call_function", "get_attr") and not node.users:
             graph.erase_node(node)
     for node in graph.nodes:
         if node.op == "call_function" and node.target is not operator.getitem:
             _check_op(node.target)
+
+
+def _overwrites(node):
+    """Is the copied value laid out like the result, so that a change of dtype is all there is to it?"""
+    source, made = node.args[1].meta["val"], node.meta["val"]
+    return source.shape == made.shape and source.stride() == made.stride()
 
 
 def _check_op(target):

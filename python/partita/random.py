@@ -13,9 +13,8 @@ from .errors import InputError
 
 aten = torch.ops.aten
 STATE = "random.state"
-# Odd numbers of splitmix64 and its kin, as signed 64-bit integers: products wrap around.
-MULTIPLY = (-4658895280553007687, -7723592293110705685)
-STREAM = 6364136223846793005
+# Odd, without pattern in their bits; products wrap around at 64 bits.
+KEY, STREAM = -4658895280553007687, 6364136223846793005
 DIMENSIONS = 64  # more than a tensor has
 HALF = 1 << 32
 BITS = 24
@@ -53,15 +52,20 @@ class Draws:
     def replace(self, target, args, kwargs):
         return DRAWS[target](self, *args, **kwargs)
 
+    def words(self, shape):
+        """Signed 64-bit numbers, one for each element; their high bits are the good ones."""
+        self.count += 1
+        start = _hash(self.state * STREAM + self.count)
+        sums = start
+        for dim, size in enumerate(shape):
+            places = _hash(torch.arange(size) * STREAM + (start + (self.count * DIMENSIONS + dim)))
+            sums = sums.unsqueeze(-1) + places if dim else places
+        # Hashed places add up; two squarings make of the sum a number that has nothing to do with its neighbours'.
+        return _square(_rotate(_square(sums)))
+
     def bits(self, shape):
         """Whole numbers in [0, 2^BITS), one for each element."""
-        self.count += 1
-        mixed = _mix(_mix(self.state * STREAM + self.count))
-        for dim, size in enumerate(shape):
-            places = _mix(torch.arange(size) * STREAM + self.count * DIMENSIONS + dim)
-            mixed = mixed.unsqueeze(-1) + places if dim else mixed + places
-        # The low half of a product is weak: take bits from its high half.
-        return torch.div(_mix(_mix(mixed)), HALF, rounding_mode="floor") & ((1 << BITS) - 1)
+        return torch.div(self.words(shape), 1 << (64 - BITS), rounding_mode="floor") + (1 << (BITS - 1))
 
     def uniform(self, shape, dtype=torch.float32):
         return self.bits(shape).to(dtype) * 2.0 ** -BITS
@@ -72,13 +76,25 @@ class Draws:
         return radius * torch.cos(self.uniform(shape, dtype) * (2 * math.pi))
 
     def keep(self, shape, probability):
-        return self.bits(shape) >= round((1 - probability) * 2 ** BITS)
+        """True with this probability."""
+        least = round((1 - probability) * 2 ** BITS) - (1 << (BITS - 1))
+        return self.words(shape) >= min(least << (64 - BITS), (1 << 63) - 1)
 
 
-def _mix(value):
-    value = value * MULTIPLY[0]
-    value = value + torch.div(value, HALF, rounding_mode="floor")
-    return value * MULTIPLY[1]
+# The rounds of Widynski's generator "squares" (arXiv 2004.06278): counter times key, then square, add, swap halves.
+def _hash(counter):
+    x = counter * KEY
+    for _ in range(3):
+        x = _rotate(_square(x))
+    return _square(x)
+
+
+def _square(x):
+    return x * x + x
+
+
+def _rotate(x):
+    return x * HALF + torch.div(x, HALF, rounding_mode="floor")
 
 
 def _dropout(draws, x, p, train=True):
