@@ -2,6 +2,7 @@
 
 import contextlib
 import linecache
+import logging
 import os
 import sys
 import traceback
@@ -19,6 +20,9 @@ REMEDY = ("compute it outside the module, write it with torch.where and fixed sh
 @contextlib.contextmanager
 def explained(recorder):
     """Turns what tracing raises into an InputError with the module it happened in."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # what it logs comes as an exception too
     try:
         yield
     except InputError:
@@ -35,6 +39,8 @@ def explained(recorder):
         raise InputError(recorder.path, f"{type(error).__name__}{_at(error)}{_during(recorder)}: {found}",
                          "see that the module runs on this batch without capture; if it does, write the line with "
                          "plain tensor operations") from error
+    finally:
+        log.setLevel(level)
 
 
 def _at(error) -> str:
@@ -43,7 +49,7 @@ def _at(error) -> str:
 
 
 def _during(recorder) -> str:
-    return f" after {recorder.last}" if recorder.last else ""
+    return f" (last op {recorder.last})" if recorder.last else ""
 
 
 def user_frame(stack) -> str:

@@ -48,8 +48,7 @@ class Known(TorchDispatchMode):
         if func is aten.index.Tensor:
             args = (args[0], self._indices(args[1]))
         if func is aten.masked_select.default and self._value(args[1]) is not None:
-            x, mask = torch.broadcast_tensors(*args)
-            return aten.index.Tensor(x, self._indices([mask]))
+            return self._select(*args)
         if None in known or torch.Tag.nondeterministic_seeded in func.tags:
             self._forget(func, known)
             return func(*args, **kwargs)
@@ -113,12 +112,19 @@ class Known(TorchDispatchMode):
             if value is None:
                 made.append(index)
                 continue
-            if value.of_data:
-                self.baked(aten.nonzero.default)
-            with _disable_current_modes():
-                places = value.real.nonzero().unbind(1)
-            made += [_constant(place.contiguous()) for place in places]
+            made += self._places(value, index.shape)
         return made
+
+    def _select(self, x, mask):
+        shape = torch.broadcast_shapes(x.shape, mask.shape)
+        return aten.index.Tensor(aten.expand.default(x, shape), self._places(self._value(mask), shape))
+
+    def _places(self, mask, shape):
+        if mask.of_data:
+            self.baked(aten.nonzero.default)
+        with _disable_current_modes():
+            places = mask.real.expand(shape).nonzero().unbind(1)
+        return [_constant(place.contiguous()) for place in places]
 
 
 def _constant(real):
