@@ -81,12 +81,35 @@ void write_file(const std::string& path, std::string_view text) {
   if (error) input_error("{}: cannot write this file: {}", path, error.message());
 }
 
-void JsonIn::fail(const std::string& sentence) const { throw InputError(where_ + ": " + sentence); }
+namespace {
 
-JsonIn JsonIn::at(const Json& value, const std::string& step) const {
-  bool root = where_.find(": ") == where_.npos;
-  if (step.starts_with('[')) return JsonIn(value, where_ + (root ? ": " : "") + step);
-  return JsonIn(value, where_ + (root ? ": " : ".") + step);
+/// The steps from `root` to the value at this address, such as ".ops[3].name".
+bool find_path(const Json& root, const Json* value, std::string& path) {
+  if (&root == value) return true;
+  size_t length = path.size(), index = 0;
+  for (auto item = root.begin(); root.is_structured() && item != root.end(); ++item, ++index) {
+    path += root.is_object() ? "." + item.key() : fmt::format("[{}]", index);
+    if (find_path(*item, value, path)) return true;
+    path.resize(length);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string JsonIn::where() const {
+  std::string path;
+  CHECK(find_path(*root_, value_, path));
+  if (path.empty()) return *file_;
+  return *file_ + ": " + path.substr(path[0] == '.');
+}
+
+void JsonIn::fail(const std::string& sentence) const { throw InputError(where() + ": " + sentence); }
+
+JsonIn JsonIn::at(const Json& value) const {
+  JsonIn inner = *this;
+  inner.value_ = &value;
+  return inner;
 }
 
 bool JsonIn::has(const char* key) const { return value_->is_object() && value_->contains(key); }
@@ -95,12 +118,12 @@ JsonIn JsonIn::operator[](const char* key) const {
   if (!value_->is_object()) fail(fmt::format("needs to be an object with \"{}\"", key));
   auto found = value_->find(key);
   if (found == value_->end()) fail(fmt::format("\"{}\" is missing", key));
-  return at(*found, key);
+  return at(*found);
 }
 
 JsonIn JsonIn::operator[](size_t index) const {
   CHECK(index < size());
-  return at((*value_)[index], fmt::format("[{}]", index));
+  return at((*value_)[index]);
 }
 
 size_t JsonIn::size() const {
@@ -115,10 +138,12 @@ std::vector<std::string> JsonIn::keys() const {
   return keys;
 }
 
-void JsonIn::only(const std::vector<std::string>& known) const {
-  for (const std::string& key : keys()) {
+void JsonIn::only(std::initializer_list<const char*> known) const {
+  if (!value_->is_object()) fail("needs to be an object");
+  for (const auto& item : value_->items()) {
+    const std::string& key = item.key();
     if (std::find(known.begin(), known.end(), key) == known.end())
-      fail(fmt::format("unknown key \"{}\"{}", key, did_you_mean(key, known)));
+      fail(fmt::format("unknown key \"{}\"{}", key, did_you_mean(key, {known.begin(), known.end()})));
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <initializer_list>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -22,10 +24,13 @@ void write_file(const std::string& path, std::string_view text);
 /// `x.model.json: ops[3].name: ...` when something is missing or of another type.
 class JsonIn {
  public:
-  JsonIn(const Json& value, std::string where) : value_(&value), where_(std::move(where)) {}
+  /// REQUIRES: `value` outlives it and all that is read from it.
+  JsonIn(const Json& value, std::string where)
+      : value_(&value), root_(&value), file_(std::make_shared<const std::string>(std::move(where))) {}
 
   const Json& raw() const { return *value_; }
-  const std::string& where() const { return where_; }
+  /// `x.model.json: ops[3].name`. Found by searching the whole text, so ask only when something is wrong.
+  std::string where() const;
 
   bool has(const char* key) const;
   /// REQUIRES (of the input): an object with this key.
@@ -36,7 +41,7 @@ class JsonIn {
   size_t size() const;                    // of an array
   std::vector<std::string> keys() const;  // of an object
   /// Every key must be one of `known`; an unknown one is an error that suggests the nearest.
-  void only(const std::vector<std::string>& known) const;
+  void only(std::initializer_list<const char*> known) const;
 
   int64_t integer() const;
   int64_t integer(int64_t low, int64_t high) const;
@@ -50,10 +55,11 @@ class JsonIn {
   [[noreturn]] void fail(const std::string& sentence) const;
 
  private:
-  JsonIn at(const Json& value, const std::string& step) const;
+  JsonIn at(const Json& value) const;
 
   const Json* value_;
-  std::string where_;
+  const Json* root_;
+  std::shared_ptr<const std::string> file_;
 };
 
 }  // namespace partita

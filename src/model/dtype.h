@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/units.h"
@@ -26,6 +27,8 @@ enum class DType : uint8_t {
 std::string_view dtype_name(DType dtype);
 /// Throws InputError that names `where` for an unknown name; accepts bf16, fp16, fp32, fp64 too.
 DType parse_dtype(std::string_view name, std::string_view where);
+/// None for an unknown name.
+std::optional<DType> find_dtype(std::string_view name);
 Bytes dtype_bytes(DType dtype);
 /// Complex dtypes are floating too.
 bool is_floating(DType dtype);

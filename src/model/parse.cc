@@ -37,6 +37,11 @@ Shape read_strides(const JsonIn& in) {
   return strides;
 }
 
+DType read_dtype(const std::string& name, const JsonIn& in) {
+  std::optional<DType> known = find_dtype(name);
+  return known ? *known : parse_dtype(name, in.where());
+}
+
 Role read_role(const JsonIn& in) {
   std::string name = in.text();
   std::vector<std::string> known;
@@ -61,7 +66,7 @@ Tensor read_tensor(const JsonIn& in) {
   tensor.name = in["name"].text();
   tensor.shape = read_shape(in["shape"]);
   tensor.strides = read_strides(in["stride"]);
-  tensor.dtype = parse_dtype(in["dtype"].text(), in["dtype"].where());
+  tensor.dtype = read_dtype(in["dtype"].text(), in["dtype"]);
   if (in.has("role")) tensor.role = read_role(in["role"]);
   if (tensor.role == Role::kParameter)
     tensor.trainable = in["trainable"].boolean();
@@ -107,7 +112,7 @@ Arg read_text_arg(const JsonIn& in, size_t tensors) {
     Arg arg;
     arg.kind = row.kind;
     arg.text = text.substr(colon + 1);
-    if (arg.kind == Arg::kDType) arg.text = dtype_name(parse_dtype(arg.text, in.where()));
+    if (arg.kind == Arg::kDType) arg.text = dtype_name(read_dtype(arg.text, in));
     return arg;
   }
   in.fail(

@@ -87,11 +87,15 @@ class Reader {
             .momentum = in["momentum"].number()};
   }
 
+  static DType dtype(const JsonIn& in) {
+    std::string name = in[size_t{0}].text();
+    std::optional<DType> known = find_dtype(name);
+    return known ? *known : parse_dtype(name, in.where());
+  }
+
   static TensorType type(const JsonIn& in) {
     if (in.size() != 3) in.fail("needs three parts: dtype, shape, strides");
-    return {.shape = sizes(in[1]),
-            .strides = sizes(in[2]),
-            .dtype = parse_dtype(in[size_t{0}].text(), in.where())};
+    return {.shape = sizes(in[1]), .strides = sizes(in[2]), .dtype = dtype(in)};
   }
 
   static Slot slot(const JsonIn& in) {
