@@ -8,6 +8,9 @@ import torch
 from .errors import InputError
 
 
+EXPERTS = "_experts_implementation_internal"
+
+
 @contextlib.contextmanager
 def traceable(module: torch.nn.Module):
     """Caches off, no packed sequences, layer drop never firing; everything is put back at the end."""
@@ -23,6 +26,9 @@ def traceable(module: torch.nn.Module):
                 _refuse_layerdrop(config)
                 if getattr(config, "use_cache", False):
                     stack.enter_context(_replaced(config, "use_cache", False))
+                if getattr(config, EXPERTS, None) is not None:
+                    # The others choose shapes by the routing, or have no kernel for float32 without values.
+                    stack.enter_context(_replaced(config, EXPERTS, "batched_mm"))
             # Under fake tensors the detection cannot look at positions and would build a full mask, which hides that
             # attention is causal.
             stack.enter_context(_replaced(masking, "find_packed_sequence_indices", lambda position_ids: None))

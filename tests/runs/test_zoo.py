@@ -6,9 +6,10 @@ The whole of it: python tests/parity/capture_table.py
 import pytest
 
 from zoo import ZOO
+from zoo.case import causal, hugging_face
 from zoo.compare import compare
 
-SHARE = ["gptj", "phi3", "falcon, alibi", "bert", "fnet", "deberta", "t5", "whisper", "mixtral", "vit", "swin", "beit",
+SHARE = ["gptj", "phi3", "doge", "falcon, alibi", "bert", "fnet", "deberta", "t5", "whisper", "mixtral", "vit", "swin", "beit",
          "resnet", "wav2vec2", "mamba", "lstm, both ways", "nn.Transformer", "convnet, autocast", "gpt2, LoRA",
          "llama, bfloat16", "several losses", "cached values", "weight and spectral norm", "glpn"]
 
@@ -18,3 +19,12 @@ def test_bitwise_equal_to_eager(name):
     result = compare(ZOO[name])
     assert not result.wrong and not result.missing
     assert result.gradients > 0
+
+
+def test_experts_are_captured_in_fixed_shapes_whatever_the_config_says():
+    routed = hugging_face("", "MixtralForCausalLM", causal)
+    module, _ = routed.make()
+    assert module.config._experts_implementation != "batched_mm"
+    result = compare(routed)
+    assert not result.missing
+    assert all(difference < 1e-5 for difference in result.wrong.values())

@@ -40,5 +40,10 @@ DECODERS = [
     hugging_face("xglm", "XGLMForCausalLM", causal, attention_heads=4),
     hugging_face("smollm3", "SmolLM3ForCausalLM", causal),
     hugging_face("helium", "HeliumForCausalLM", causal),
+    hugging_face("doge", "DogeForCausalLM", causal),
+    hugging_face("apertus", "ApertusForCausalLM", causal),
+    hugging_face("cohere2", "Cohere2ForCausalLM", causal),
+    hugging_face("exaone4", "Exaone4ForCausalLM", causal),
+    hugging_face("glm4", "Glm4ForCausalLM", causal),
     hugging_face("diffllama", "DiffLlamaForCausalLM", causal),
 ]
