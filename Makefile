@@ -32,7 +32,7 @@ demo: build
 # Speed and memory are measured here, one thing at a time, and never fail `make test`.
 bench: build
 	ctest --test-dir $(TREE) --label-regex perf --verbose --no-tests=error
-	for script in bench/executor.py bench/reshard.py; do $(PYTHON) $$script || exit 1; done
+	for script in bench/executor.py bench/reshard.py bench/capture.py; do $(PYTHON) $$script || exit 1; done
 
 # What .clang-format and .clang-tidy say; some minutes.
 lint:
