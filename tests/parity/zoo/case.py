@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 import transformers
 
-VOCABULARY, BATCH, SEQUENCE = 96, 2, 16
+VOCABULARY, BATCH, SEQUENCE, LABELS = 96, 2, 16, 3
 
 
 @dataclass
@@ -45,7 +45,7 @@ SMALL = {
     "num_layers": 2, "num_heads": 4, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
     "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "ffn_dim": 48,
     "word_embed_proj_dim": 32, "embedding_size": 16, "d_inner": 48, "rotary_dim": 4, "image_size": 16, "patch_size": 4,
-    "num_labels": 3, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 1,
+    "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 1,
     "num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
     "shared_expert_intermediate_size": 24, "num_channels": 3, "max_seq_len": 64, "n_heads": 4, "n_layers": 2, "dim": 32,
     "hidden_dim": 48, "kv_channels": 8, "attention_head_size": 8,
@@ -57,7 +57,7 @@ def small_config(name: str, **sizes):
     cls = getattr(transformers, name)
     known = vars(cls())
     names = {key: cls.attribute_map.get(key, key) for key in SMALL}
-    config = cls(**{**{key: value for key, value in SMALL.items() if names[key] in known}, **sizes})
+    config = cls(**{**{key: value for key, value in SMALL.items() if names[key] in known}, "num_labels": LABELS, **sizes})
     _still(config)
     return config
 
