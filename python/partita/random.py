@@ -120,6 +120,8 @@ DRAWS = {
     aten.uniform_.default: lambda draws, x, low=0.0, high=1.0: x.copy_(
         draws.uniform(x.shape, x.dtype) * (high - low) + low),
     aten.normal_.default: lambda draws, x, mean=0.0, std=1.0: x.copy_(draws.normal(x.shape, x.dtype) * std + mean),
+    aten.exponential_.default: lambda draws, x, rate=1.0: x.copy_(
+        torch.log(draws.uniform(x.shape, x.dtype) + 2.0 ** -(BITS + 1)) * (-1 / rate)),
     aten.randint.low: lambda draws, low, high, size, **kw: _whole(draws, low, high, size),
     aten.randint.default: lambda draws, high, size, **kw: _whole(draws, 0, high, size),
 }
