@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <ctime>
 #include <map>
@@ -192,16 +193,59 @@ bool run_topology(int64_t largest, uint64_t seed) {
   return good;
 }
 
+/// The least that the busiest sender of a problem of complete copies must send: whatever the holders and receivers of
+/// some classes alone can send, over all sets of devices (Hall's condition). Receivers can pass on what they have.
+int64_t least_sending(const Cells& cells) {
+  std::map<uint32_t, int64_t> demand;  // by the set of devices that can send it
+  for (int cls = 0; cls < cells.size(); ++cls) {
+    uint32_t holders = 0, lacking = 0;
+    for (const Token& token : cells.holders(cls)) holders |= 1u << token.device;
+    for (const Token& token : cells.needers(cls))
+      if (!(holders >> token.device & 1)) lacking |= 1u << token.device;
+    if (!lacking) continue;
+    demand[holders] += cells.elements[cls];  // the first copy comes from a holder
+    demand[holders | lacking] += (std::popcount(lacking) - 1) * cells.elements[cls];
+  }
+  int64_t least = 0;
+  for (uint32_t set = 1; set < 1u << cells.num_devices(); ++set) {
+    int64_t inside = 0;
+    for (const auto& [senders, elements] : demand)
+      if ((senders & ~set) == 0) inside += elements;
+    int64_t devices = std::popcount(set);
+    least = std::max(least, (inside + devices - 1) / devices);
+  }
+  return least;
+}
+
+/// How busy the busiest sender is where only copies travel in one group, beside the least it can be.
+struct Sending {
+  int64_t problems = 0, at_least = 0;
+  double worst = 1;
+
+  void add(const Problem& problem, const Answer& answer) {
+    auto is_partial = [](const Piece& piece) { return !piece.addend.complete(); };
+    if (!problem.groups.empty() || std::any_of(problem.from.begin(), problem.from.end(), is_partial) ||
+        std::any_of(problem.to.begin(), problem.to.end(), is_partial))
+      return;
+    ++problems;
+    int64_t least = least_sending(*answer.hops[0].cells) * problem.elem_bytes;
+    at_least += answer.max_send_bytes <= least;
+    if (least) worst = std::max(worst, double(answer.max_send_bytes) / double(least));
+  }
+};
+
 bool run_random(int64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   int64_t at_bound = 0, unproved = 0, crossing = 0, values = 0;
   double worst = 1;
+  Sending sending;
   fmt::print("{} random problems, seed {}\n", count, seed);
   for (int64_t i = 0; i < count; ++i) {
     Problem problem = random_problem(random);
     Answer answer = solve(problem);
     at_bound += answer.total_bytes == answer.bound_bytes;
     unproved += !answer.proved;
+    sending.add(problem, answer);
     crossing += answer.cross_group_bytes == answer.bound_cross_group_bytes;
     if (answer.total_bytes != answer.bound_bytes) {
       double ratio = answer.bound_bytes ? double(answer.total_bytes) / double(answer.bound_bytes) : 99;
@@ -225,6 +269,8 @@ bool run_random(int64_t count, uint64_t seed) {
       "at its bound {}, "
       "unproved {}\n",
       count, count, values, at_bound, 100.0 * double(at_bound) / double(count), worst, crossing, unproved);
+  fmt::print("copies in one group: {} problems, busiest sender at the least possible in {}, worst {:.2f}x\n",
+             sending.problems, sending.at_least, sending.worst);
   return double(at_bound) >= 0.99 * double(count) && worst <= 1.25;
 }
 

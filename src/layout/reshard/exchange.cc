@@ -13,7 +13,8 @@ namespace {
 constexpr int kPasses = 8;
 constexpr size_t kOwnersTried = 16;
 constexpr size_t kLargeWork = 1 << 13;  // open classes times devices
-constexpr size_t kManyBlocks = 4096;    // more than this are placed once and not again
+constexpr size_t kManyBlocks = 4096;      // more than this are placed once and not again
+constexpr size_t kMostPlacing = 1 << 21;  // blocks times pairs of devices that are looked at for balance
 
 /// Takes and moves of one block.
 struct Route {
@@ -25,9 +26,11 @@ using Ways = std::vector<std::vector<SumWay>>;  // by job; none where somebody h
 
 class Builder {
  public:
-  /// `quick`: every block is placed once, its first way taken.
-  Builder(const Cells& cells, const Agenda& agenda, const std::vector<Ways>& ways, int chunks, bool quick)
-      : cells_(cells), agenda_(agenda), ways_(ways), quick_(quick), load_(cells.num_devices()) {
+  /// `quick`: every block is placed once, its first way taken. `even`: nobody sends more than the mean where others
+  /// can, although the busiest receiver would hide it.
+  Builder(const Cells& cells, const Agenda& agenda, const std::vector<Ways>& ways, int chunks, bool quick,
+          bool even = false)
+      : cells_(cells), agenda_(agenda), ways_(ways), quick_(quick), even_(even), load_(cells.num_devices()) {
     list_blocks(chunks);
   }
 
@@ -125,7 +128,8 @@ class Builder {
     }
     int64_t devices = std::max(1, cells_.num_devices());
     floor_ = (total + devices - 1) / devices;
-    for (int64_t elements : received) floor_ = std::max(floor_, elements);
+    for (int64_t elements : received)
+      if (!even_) floor_ = std::max(floor_, elements);
   }
 
   void place(size_t i) {
@@ -303,7 +307,7 @@ class Builder {
   const Cells& cells_;
   const Agenda& agenda_;
   const std::vector<Ways>& ways_;  // by position in Agenda::open
-  bool quick_;
+  bool quick_, even_;
   std::vector<Item> items_;
   std::vector<Route> routes_;
   Load load_;
@@ -418,18 +422,22 @@ Exchange make_exchange(const Cells& cells, const Agenda& agenda, int chunks) {
 Exchange make_exchange(const Cells& cells, const Agenda& agenda) {
   if (is_large(cells, agenda)) return make_exchange(cells, agenda, 1);
   std::vector<Ways> ways = find_ways(cells, agenda);
+  size_t pairs = size_t(cells.num_devices()) * cells.num_devices();
   std::vector<int> tries = {1, 2, 3, 4, 6, 8, 12, cells.num_devices()};
   std::sort(tries.begin(), tries.end());
   tries.erase(std::unique(tries.begin(), tries.end()), tries.end());
   Exchange best;
   std::tuple<int64_t, int64_t, int> best_score{std::numeric_limits<int64_t>::max(), 0, 0};
   for (int chunks : tries) {
-    if (chunks > 1 && (agenda.open.empty() || chunks * agenda.open.size() > kManyBlocks)) continue;
-    Exchange exchange = Builder(cells, agenda, ways, chunks, false).run();
-    Load load = load_of(cells, exchange);
-    int64_t sent = load.max_sent(), received = load.max_received();
-    std::tuple<int64_t, int64_t, int> score{std::max(sent, received), sent + received, exchange.rounds()};
-    if (score < best_score) best_score = score, best = std::move(exchange);
+    size_t blocks = chunks * agenda.open.size();
+    if (chunks > 1 && (blocks == 0 || blocks > kManyBlocks || blocks * pairs > kMostPlacing)) continue;
+    for (bool even : {false, true}) {
+      Exchange exchange = Builder(cells, agenda, ways, chunks, false, even).run();
+      Load load = load_of(cells, exchange);
+      int64_t sent = load.max_sent(), received = load.max_received();
+      std::tuple<int64_t, int64_t, int> score{std::max(sent, received), sent + received, exchange.rounds()};
+      if (score < best_score) best_score = score, best = std::move(exchange);
+    }
   }
   return best;
 }
