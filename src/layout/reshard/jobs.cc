@@ -11,6 +11,7 @@ namespace partita::reshard {
 namespace {
 
 constexpr size_t kMaxDeals = 16;
+constexpr size_t kAssignmentWork = 4'000'000;
 constexpr int kManyClasses = 4096;
 constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 8;
 
@@ -168,10 +169,10 @@ class Solver {
 
   std::vector<Deal> best_deals() const {
     if (Deal same = deal_to_equals(); same.cost.transfers == 0) return {same};
-    double ways = 1;
-    for (size_t t = 0; t < work_.tiles().size(); ++t) ways *= double(wants_.size());
-    if (ways <= 4096 && !work_.sources->one_each) return deals_by_trying();
-    return deals_by_assignment();
+    size_t tiles = work_.tiles().size(), targets = wants_.size();
+    if (work_.sources->one_each && tiles * tiles * (tiles + targets) * targets <= kAssignmentWork)
+      return deals_by_assignment();
+    return DealSearch(*this).run();
   }
 
   void offer(Deal deal, std::vector<Deal>& best) const {
@@ -192,32 +193,99 @@ class Solver {
     return deal;
   }
 
-  std::vector<Deal> deals_by_trying() const {
-    std::vector<Deal> best;
-    Deal now;
-    now.target.assign(work_.tiles().size(), 0);
-    for (;;) {
-      now.cost = price(now);
-      offer(now, best);
-      size_t t = 0;
-      while (t < now.target.size() && ++now.target[t] == static_cast<int32_t>(wants_.size()))
-        now.target[t++] = 0;
-      if (t == now.target.size()) return best;
+  /// Branch and bound over the target of every tile. A device that wants a target and lacks one of its tiles must
+  /// receive for it, whatever else: that count only grows along a branch. A device with a complete copy may have to
+  /// receive nothing once the target is complete, so it is never counted.
+  /// Only targets that no other one lies inside are tried: what serves A on C and B on C serves their sum on C, so the
+  /// tiles of a target can go to one whose devices are among its own for no more.
+  class DealSearch {
+   public:
+    explicit DealSearch(const Solver& solver) : solver_(solver), tiles_(solver.work_.tiles().size()) {
+      for (size_t i = 0; i < solver.wants_.size(); ++i)
+        if (is_least(i)) tried_.push_back(static_cast<int32_t>(i));
+      for (const std::vector<int32_t>& devices : solver.wants_) lacking_.emplace_back(devices.size(), 0);
+      now_.target.assign(tiles_, 0);
     }
-  }
+
+    std::vector<Deal> run() {
+      if (tiles_ <= solver_.wants_.size()) keep(solver_.assign(-1));
+      keep(solver_.assign(static_cast<int32_t>(solver_.smallest_target())));
+      extend(0, 0);
+      for (Deal& deal : best_) deal.cost.bound = std::min(deal.cost.transfers, bound_);
+      return std::move(best_);
+    }
+
+   private:
+    bool is_least(size_t target) const {
+      const std::vector<std::vector<int32_t>>& wants = solver_.wants_;
+      for (size_t other = 0; other < wants.size(); ++other) {
+        bool earlier = wants[other] != wants[target] || other < target;
+        if (other != target && earlier && count_without(wants[other], wants[target]) == 0) return false;
+      }
+      return true;
+    }
+
+    void keep(Deal deal) {
+      bound_ = std::min(bound_, deal.cost.bound);
+      solver_.offer(std::move(deal), best_);
+    }
+
+    void extend(size_t tile, int64_t receiving) {
+      if (receiving >= best_[0].cost.transfers) return;
+      if (++nodes_ > kMaxNodes) {
+        bound_ = std::min(bound_, receiving);
+        return;
+      }
+      if (tile == tiles_) {
+        now_.cost = solver_.price(now_);
+        keep(now_);
+        return;
+      }
+      std::vector<std::pair<int64_t, int32_t>> order;  // devices more that must receive, target
+      for (int32_t target : tried_) {
+        order.emplace_back(mark(tile, target, +1), target);
+        mark(tile, target, -1);
+      }
+      std::sort(order.begin(), order.end());
+      for (const auto& [more, target] : order) {
+        now_.target[tile] = target;
+        mark(tile, target, +1);
+        extend(tile + 1, receiving + more);
+        mark(tile, target, -1);
+      }
+    }
+
+    /// Gives or takes a tile of a target; how many devices start to lack.
+    int64_t mark(size_t tile, size_t target, int32_t sign) {
+      int64_t more = 0;
+      const std::vector<int32_t>& devices = solver_.wants_[target];
+      for (size_t d = 0; d < devices.size(); ++d) {
+        if (has(solver_.work_.holders()[tile], devices[d]) || has(solver_.work_.whole(), devices[d])) continue;
+        more += lacking_[target][d] == 0;
+        lacking_[target][d] += sign;
+      }
+      return more;
+    }
+
+    static constexpr int64_t kMaxNodes = 20'000;
+
+    const Solver& solver_;
+    size_t tiles_;
+    std::vector<int32_t> tried_;                 // targets
+    std::vector<std::vector<int32_t>> lacking_;  // by target and device: how many of its tiles
+    Deal now_;
+    std::vector<Deal> best_;
+    int64_t nodes_ = 0, bound_ = kFar;
+  };
 
   // Where a device holds one tile at most, target i with tile j alone costs |C_i \ H_j|, and a target with
   // several tiles A costs |A| + |C_i| - 1, one less if some device of C_i holds one of A. Two targets with
   // several tiles are never better than one: so try every target as the only one with several, and none.
   std::vector<Deal> deals_by_assignment() const {
-    size_t tiles = work_.tiles().size(), targets = wants_.size();
     std::vector<Deal> best;
-    if (tiles <= targets) offer(assign(-1), best);
-    bool exact = work_.sources->one_each && tiles * tiles * (tiles + targets) * targets <= 4'000'000;
-    for (size_t sink = 0; sink < targets && (best.empty() || best[0].cost.transfers > 0); ++sink)
-      if (exact || sink == smallest_target()) offer(assign(static_cast<int32_t>(sink)), best);
-    for (Deal& deal : best)
-      if (!exact && deal.cost.transfers > 0) deal.cost.bound = 0;
+    if (work_.tiles().size() <= wants_.size()) offer(assign(-1), best);
+    for (size_t sink = 0; sink < wants_.size() && (best.empty() || best[0].cost.transfers > 0); ++sink)
+      offer(assign(static_cast<int32_t>(sink)), best);
     return best;
   }
 
