@@ -275,7 +275,8 @@ Region region_of(const Cells& cells, int32_t cell, int chunk, int chunks) {
   // A side that the chunks divide is better than a longer one that they do not: then all parts are equal.
   for (auto side = region.begin(); side != region.end(); ++side)
     if (longest->length() % chunks && side->length() % chunks == 0) longest = side;
-  *longest = piece(*longest, chunks, chunk);
+  // Cells of a class are cut alike; where a side does not divide, another part gets more in the next cell.
+  *longest = piece(*longest, chunks, (chunk + cell) % chunks);
   return region;
 }
 

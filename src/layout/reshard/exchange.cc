@@ -106,10 +106,12 @@ class Builder {
   }
 
   int parts_of(int cls, int chunks) const {
-    int64_t longest = 1;
-    for (const Interval& side : region_of(cells_, cells_.cells_of(cls)[0]))
-      longest = std::max(longest, side.length());
-    return static_cast<int>(std::min<int64_t>(chunks, longest));
+    int64_t most = static_cast<int64_t>(cells_.cells_of(cls).size());
+    for (int32_t cell : cells_.cells_of(cls)) {
+      if (most >= chunks) return chunks;
+      for (const Interval& side : region_of(cells_, cell)) most = std::max(most, side.length());
+    }
+    return static_cast<int>(std::min<int64_t>(chunks, most));
   }
 
   /// No device can stay below this: the mean, and what one device must receive.
