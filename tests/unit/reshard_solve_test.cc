@@ -82,6 +82,33 @@ TEST(ReshardSolve, BalancesSums) {
   EXPECT_EQ(answer.max_send_bytes, 64);
 }
 
+// Two cells of one element each are one class: each holder sends one.
+TEST(ReshardSolve, BalancesSmallCells) {
+  Answer answer = solve(make({2}, "0[0:2] | 1[0:2]", "4[0:1] | 4[1:2]"));
+  EXPECT_EQ(answer.total_bytes, 2);
+  EXPECT_EQ(answer.max_send_bytes, 1);
+}
+
+// Many addends on few devices to many: more ways to deal them than can be tried, and still proved.
+TEST(ReshardSolve, DealsManyAddends) {
+  std::string from, to;
+  for (int i = 0; i < 8; ++i) {
+    std::string addend = "[0:4]v" + std::to_string(i) + "/8";
+    from += (i ? " | " : "") + std::to_string(i % 3) + addend + " | " + std::to_string(3 + i % 2) + addend;
+    to += (i ? " | " : "") + std::to_string(i % 4) + addend + " | " + std::to_string(5 + i % 2) + addend;
+  }
+  Answer answer = solve(make({4}, from, to));
+  EXPECT_TRUE(answer.proved);
+  EXPECT_EQ(answer.total_bytes, answer.bound_bytes);
+}
+
+// Copies to copies and addends at one place: one target takes the copy, and that is the least.
+TEST(ReshardSolve, CompleteAndAddendsFromCopies) {
+  Answer answer = solve(make({10}, "0[0:7] | 1[3:10]", "0[0:10] | 1[0:3] | 2[0:10]v0/2 | 2[0:10]v1/2"));
+  EXPECT_TRUE(answer.proved);
+  EXPECT_EQ(answer.total_bytes, 16);
+}
+
 TEST(ReshardSolve, CopiesBecomeAddendsForNothing) {
   Answer answer = solve(make({8}, "0[0:8] | 1[0:8]", "0[0:8]v0/2 | 1[0:8]v1/2"));
   EXPECT_EQ(answer.total_bytes, 0);
