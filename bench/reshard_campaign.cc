@@ -1,5 +1,5 @@
-// Long campaigns of the reshard engine: reshard_campaign pairs|topology|random|values|lowering|speed [COUNT] [SEED]. Exit 1 if
-// a case fails.
+// Long campaigns of the reshard engine: reshard_campaign pairs|topology|random|values|lowering|speed [COUNT]
+// [SEED]. Exit 1 if a case fails.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -45,7 +45,7 @@ struct Tally {
   int64_t pairs = 0, at_bound = 0, balanced = 0, unproved = 0, collective = 0;
   int64_t peers = 0, aligned_right = 0, aligned_wrong = 0, fallback_right = 0, fallback_wrong = 0;
   double busiest = 1;  // the busiest device over the least it can be
-  double worst = 1;  // the peer's bytes over ours, where it is right
+  double worst = 1;    // the peer's bytes over ours, where it is right
 };
 
 /// No device can stay below this: the mean, and what the pieces it lacks make it receive at least.
@@ -94,7 +94,8 @@ Tally all_pairs(const Setting& setting, bool shuffled, std::mt19937_64& random) 
       ++tally.pairs;
       tally.at_bound += answer.total_bytes == answer.bound_bytes;
       tally.unproved += !answer.proved;
-      Bytes busiest = std::max(answer.max_recv_bytes, answer.max_send_bytes), least = least_busy(problem, answer);
+      Bytes busiest = std::max(answer.max_recv_bytes, answer.max_send_bytes),
+            least = least_busy(problem, answer);
       tally.balanced += busiest <= least;
       if (busiest > least) tally.busiest = std::max(tally.busiest, double(busiest) / double(least));
       tally.collective += std::any_of(answer.hops.begin(), answer.hops.end(),
@@ -117,19 +118,21 @@ bool run_pairs(int64_t largest, uint64_t seed) {
   fmt::print(
       "found with devices aligned or by way of full replication; worst: its bytes over ours where it is "
       "right\n");
-  fmt::print("{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>9} {:>8} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>6}\n", "n",
-             "dims", "order", "pairs", "right", "at bound", "balanced", "busiest", "collective", "unproved", "pairs", "al. ok",
-             "al. WRONG", "fb. ok", "fb. WRONG", "worst");
+  fmt::print(
+      "{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>9} {:>8} {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
+      "n", "dims", "order", "pairs", "right", "at bound", "balanced", "busiest", "collective", "unproved",
+      "pairs", "al. ok", "al. WRONG", "fb. ok", "fb. WRONG", "worst");
   for (const Setting& setting : kSettings) {
     if (setting.devices > largest) continue;
     for (bool shuffled : {false, true}) {
       Tally t = all_pairs(setting, shuffled, random);
       // solve() throws where the replay fails, so every pair that comes back is right.
       fmt::print(
-          "{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>9} {:>7.2f}x {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} {:>5.1f}x\n",
+          "{:>4} {:>4} {:>8} {:>6} {:>6} {:>9} {:>9} {:>7.2f}x {:>11} {:>8} | {:>6} {:>8} {:>8} {:>8} {:>8} "
+          "{:>5.1f}x\n",
           setting.devices, setting.dims, shuffled ? "random" : "row", t.pairs, t.pairs, t.at_bound,
-          t.balanced, t.busiest, t.collective, t.unproved, t.peers, t.aligned_right, t.aligned_wrong, t.fallback_right,
-          t.fallback_wrong, t.worst);
+          t.balanced, t.busiest, t.collective, t.unproved, t.peers, t.aligned_right, t.aligned_wrong,
+          t.fallback_right, t.fallback_wrong, t.worst);
       std::fflush(stdout);
       good = good && t.at_bound == t.pairs;
     }
@@ -154,13 +157,16 @@ constexpr Topology kTopologies[] = {
     {"4 nodes of 4, large", 16, 4, {kFast, kSlow}, 1 << 18},
 };
 
-/// With links the fastest way wins: at the bound, or above it and then faster than the way with the fewest bytes.
+/// With links the fastest way wins: at the bound, or above it and then faster than the way with the fewest
+/// bytes.
 bool run_topology(int64_t largest, uint64_t seed) {
   std::mt19937_64 random(seed);
   bool good = true;
-  fmt::print("every pair of layouts of a 2-D tensor on nodes, random device orders, the fastest way; seed {}\n", seed);
-  fmt::print("{:<22} {:>6} {:>6} {:>9} {:>14} {:>7} {:>13} {:>14}\n", "", "pairs", "right", "at bound", "above, faster",
-             "slower", "time gained", "at crossing bd");
+  fmt::print(
+      "every pair of layouts of a 2-D tensor on nodes, random device orders, the fastest way; seed {}\n",
+      seed);
+  fmt::print("{:<22} {:>6} {:>6} {:>9} {:>14} {:>7} {:>13} {:>14}\n", "", "pairs", "right", "at bound",
+             "above, faster", "slower", "time gained", "at crossing bd");
   for (const Topology& topology : kTopologies) {
     if (topology.devices > largest) continue;
     std::vector<int64_t> shape(2, topology.devices * 2);
@@ -171,8 +177,9 @@ bool run_topology(int64_t largest, uint64_t seed) {
       for (const Counts& to : layouts) {
         std::vector<int32_t> devices = row_major(topology.devices), wanted = devices;
         std::shuffle(wanted.begin(), wanted.end(), random);
-        Problem problem{shape, topology.elem_bytes, pieces_of(from, shape, devices), pieces_of(to, shape, wanted),
-                        {},    topology.links};
+        Problem problem{
+            shape, topology.elem_bytes, pieces_of(from, shape, devices), pieces_of(to, shape, wanted),
+            {},    topology.links};
         problem.groups.resize(topology.devices / topology.per_node);
         for (int32_t device : devices) problem.groups[device / topology.per_node].push_back(device);
         Answer answer = solve(problem);
@@ -180,21 +187,23 @@ bool run_topology(int64_t largest, uint64_t seed) {
         bool least = answer.total_bytes == answer.bound_bytes;
         at_bound += least;
         faster += !least && answer.seconds < answer.least_bytes_seconds;
-        slower += answer.seconds > answer.least_bytes_seconds || (!least && answer.seconds >= answer.least_bytes_seconds);
+        slower += answer.seconds > answer.least_bytes_seconds ||
+                  (!least && answer.seconds >= answer.least_bytes_seconds);
         crossing += answer.cross_group_bytes <= answer.bound_cross_group_bytes;
         seconds += answer.seconds;
         least_bytes_seconds += answer.least_bytes_seconds;
       }
-    fmt::print("{:<22} {:>6} {:>6} {:>9} {:>14} {:>7} {:>12.1f}% {:>14}\n", topology.name, pairs, pairs, at_bound, faster,
-               slower, 100 * (1 - seconds / least_bytes_seconds), crossing);
+    fmt::print("{:<22} {:>6} {:>6} {:>9} {:>14} {:>7} {:>12.1f}% {:>14}\n", topology.name, pairs, pairs,
+               at_bound, faster, slower, 100 * (1 - seconds / least_bytes_seconds), crossing);
     std::fflush(stdout);
     good = good && slower == 0;
   }
   return good;
 }
 
-/// The least that the busiest sender of a problem of complete copies must send: whatever the holders and receivers of
-/// some classes alone can send, over all sets of devices (Hall's condition). Receivers can pass on what they have.
+/// The least that the busiest sender of a problem of complete copies must send: whatever the holders and
+/// receivers of some classes alone can send, over all sets of devices (Hall's condition). Receivers can pass
+/// on what they have.
 int64_t least_sending(const Cells& cells) {
   std::map<uint32_t, int64_t> demand;  // by the set of devices that can send it
   for (int cls = 0; cls < cells.size(); ++cls) {
@@ -322,8 +331,9 @@ bool run_speed(int64_t number) {
       {"all-to-all of 65536 cells", {1, 1, 16, 16, 1, 1}, {1, 1, 1, 1, 16, 16}},
   };
   bool good = true;
-  fmt::print("one query, 256 devices, 4-D, tensor 256x256x256x256; CPU time, limits {:.0f} ms and {:.0f} us\n",
-             kColdLimit * 1e3, kCachedLimit * 1e6);
+  fmt::print(
+      "one query, 256 devices, 4-D, tensor 256x256x256x256; CPU time, limits {:.0f} ms and {:.0f} us\n",
+      kColdLimit * 1e3, kCachedLimit * 1e6);
   for (const Query& query : queries) {
     if (number && &query != &queries[number - 1]) continue;
     std::vector<int64_t> shape(4, 256);
@@ -343,8 +353,8 @@ bool run_speed(int64_t number) {
     double cached = (cpu_seconds() - start) / 1000;
     std::sort(cold.begin(), cold.end());
     double median = cold[cold.size() / 2];
-    fmt::print("{:<28} cold {:>6.2f} ms (largest of 9: {:.2f}), cached {:>6.2f} us, {}\n", query.name, median * 1e3,
-               cold.back() * 1e3, cached * 1e6,
+    fmt::print("{:<28} cold {:>6.2f} ms (largest of 9: {:.2f}), cached {:>6.2f} us, {}\n", query.name,
+               median * 1e3, cold.back() * 1e3, cached * 1e6,
                answer.total_bytes == answer.bound_bytes ? "at the bound" : "ABOVE the bound");
     good = good && median < kColdLimit && cached < kCachedLimit;
   }
@@ -362,7 +372,8 @@ int run(int argc, char** argv) {
   if (what == "lowering") return compare_with_lowering() ? 0 : 1;
   if (what == "speed") return run_speed(std::min<int64_t>(count, 8)) ? 0 : 1;
   fmt::print(stderr,
-             "usage: reshard_campaign pairs [LARGEST] [SEED] | topology [LARGEST] [SEED] | random [COUNT] [SEED] | values [COUNT] [SEED] "
+             "usage: reshard_campaign pairs [LARGEST] [SEED] | topology [LARGEST] [SEED] | random [COUNT] "
+             "[SEED] | values [COUNT] [SEED] "
              "| lowering | speed [NUMBER]\n");
   return 2;
 }

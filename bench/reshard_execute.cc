@@ -49,9 +49,11 @@ class Player {
  public:
   Player(const Script& script, const std::map<int32_t, int32_t>& rank_of)
       : script_(script), rank_of_(rank_of), buffers_(script.buffers.size()) {
-    for (size_t b = 0; b < buffers_.size(); ++b) buffers_[b].assign(volume(script.buffers[b]), int64_t{1} << 40);
+    for (size_t b = 0; b < buffers_.size(); ++b)
+      buffers_[b].assign(volume(script.buffers[b]), int64_t{1} << 40);
     for (const Step& step : script.steps)
-      if (!step.group.empty() && std::find(groups_.begin(), groups_.end(), ranks(step.group)) == groups_.end())
+      if (!step.group.empty() &&
+          std::find(groups_.begin(), groups_.end(), ranks(step.group)) == groups_.end())
         groups_.push_back(ranks(step.group));
   }
 
@@ -167,7 +169,8 @@ class Truth {
   }
 
   void load(const Piece& piece, Values& values) const {
-    each_common(whole_, piece.region, [&](int64_t at, int64_t mine) { values[mine] = value(at, piece.addend); });
+    each_common(whole_, piece.region,
+                [&](int64_t at, int64_t mine) { values[mine] = value(at, piece.addend); });
   }
 
   std::string compare(const std::vector<std::pair<Piece, const Values*>>& ended) const {
@@ -177,7 +180,8 @@ class Truth {
       each_common(whole_, piece.region, [&](int64_t at, int64_t mine) {
         int64_t found = (*values)[mine];
         if (piece.addend.complete() && found != value(at, {}))
-          wrong = fmt::format("element {} on device {} is {}, not {}", at, piece.device, found, value(at, {}));
+          wrong =
+              fmt::format("element {} on device {} is {}, not {}", at, piece.device, found, value(at, {}));
         if (piece.addend.complete()) return;
         if (auto [known, fresh] = dealt[at].emplace(piece.addend, found); !fresh && known->second != found)
           wrong = fmt::format("element {}: equal addends differ on device {}", at, piece.device);
@@ -228,7 +232,8 @@ std::string execute(const Problem& problem, const Answer& answer, uint64_t seed)
     ended.emplace_back(piece, &players[rank][scripts[rank].targets[next[rank]++]]);
   }
   if (moved * problem.elem_bytes != answer.total_bytes)
-    return fmt::format("the scripts move {} bytes, the answer {}", moved * problem.elem_bytes, answer.total_bytes);
+    return fmt::format("the scripts move {} bytes, the answer {}", moved * problem.elem_bytes,
+                       answer.total_bytes);
   return truth.compare(ended);
 }
 

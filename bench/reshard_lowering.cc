@@ -18,7 +18,8 @@ std::vector<Layout> all_layouts(size_t axes) {
   for (size_t axis = 0; axis < axes; ++axis) {
     std::vector<Layout> longer;
     for (const Layout& layout : all)
-      for (AxisLayout next : {AxisLayout{}, AxisLayout::partial(), AxisLayout::shard(0, 0), AxisLayout::shard(1, 0)}) {
+      for (AxisLayout next :
+           {AxisLayout{}, AxisLayout::partial(), AxisLayout::shard(0, 0), AxisLayout::shard(1, 0)}) {
         longer.push_back(layout);
         longer.back().push_back(next);
       }
@@ -28,14 +29,16 @@ std::vector<Layout> all_layouts(size_t axes) {
   return all;
 }
 
-/// Bytes all devices receive in the steps of a per-axis conversion; sizes divide, so every device has the same.
+/// Bytes all devices receive in the steps of a per-axis conversion; sizes divide, so every device has the
+/// same.
 Bytes bytes_of(const std::vector<Conversion>& steps, const MeshTensor& tensor, Layout layout) {
   Bytes bytes = 0;
   for (const Conversion& step : steps) {
     int64_t members = 1;
     for (int axis : step.axes) members *= tensor.axis_sizes[axis];
     std::vector<int64_t> origin(tensor.axis_sizes.size(), 0);
-    Bytes piece = numel(box_of(tensor.whole, layout, tensor.axis_sizes, origin)) * tensor.elem_bytes, received = 0;
+    Bytes piece = numel(box_of(tensor.whole, layout, tensor.axis_sizes, origin)) * tensor.elem_bytes,
+          received = 0;
     if (step.kind == InstrKind::kAllReduce) received = 2 * piece / members * (members - 1);
     if (step.kind == InstrKind::kReduceScatter) received = piece / members * (members - 1);
     if (step.kind == InstrKind::kAllGather) received = piece * (members - 1);
@@ -48,8 +51,11 @@ Bytes bytes_of(const std::vector<Conversion>& steps, const MeshTensor& tensor, L
 }  // namespace
 
 bool compare_with_lowering() {
-  fmt::print("every pair of layouts of a mesh: bytes of the per-axis conversion of lowering over bytes of the engine\n");
-  fmt::print("{:<8} {:>6} {:>8} {:>9} {:>13} {:>8}\n", "mesh", "pairs", "refused", "at bound", "bytes, all", "worst");
+  fmt::print(
+      "every pair of layouts of a mesh: bytes of the per-axis conversion of lowering over bytes of the "
+      "engine\n");
+  fmt::print("{:<8} {:>6} {:>8} {:>9} {:>13} {:>8}\n", "mesh", "pairs", "refused", "at bound", "bytes, all",
+             "worst");
   for (const std::vector<int64_t>& mesh : {std::vector<int64_t>{2, 2}, {2, 4}, {2, 3}, {2, 2, 2}}) {
     MeshTensor tensor{{{{0, 144}}, {{0, 144}}}, mesh, {}, 0, 4};
     int32_t devices = 1;
@@ -73,8 +79,8 @@ bool compare_with_lowering() {
           ++refused;
         }
       }
-    fmt::print("{:<8} {:>6} {:>8} {:>9} {:>12.2f}x {:>7.1f}x\n", fmt::format("{}", fmt::join(mesh, "x")), pairs, refused,
-               at_bound, double(theirs) / double(ours), worst);
+    fmt::print("{:<8} {:>6} {:>8} {:>9} {:>12.2f}x {:>7.1f}x\n", fmt::format("{}", fmt::join(mesh, "x")),
+               pairs, refused, at_bound, double(theirs) / double(ours), worst);
   }
   return true;
 }

@@ -140,7 +140,8 @@ void add_lab_reshard(CLI::App& app, Command& command) {
   app.add_option("--elem-bytes", flags->elem_bytes, "of one element, default 4");
   app.add_option("--from", flags->from, "BOXES as they lie: device[begin:end,...]vI/K | ...")->required();
   app.add_option("--to", flags->to, "BOXES as they are wanted")->required();
-  app.add_option("--reducer", flags->reducer, "what makes a value of its addends: sum (default), max, log-sum-exp, or");
+  app.add_option("--reducer", flags->reducer,
+                 "what makes a value of its addends: sum (default), max, log-sum-exp, or");
   app.add_option("--groups", flags->groups, "devices that talk cheaply: \"0 1 2 3|4 5 6 7\"");
   app.add_option("--cluster", flags->cluster,
                  "8xA100-80GB, 4x8xH100-80GB or a file: take the fastest way on its links");

@@ -13,7 +13,8 @@ void add(double* sum, const double* addend) { *sum += *addend; }
 void larger(double* sum, const double* addend) { *sum = std::max(*sum, *addend); }
 void either(double* sum, const double* addend) { *sum = *sum != 0 || *addend != 0; }
 
-// Milakov and Gimelshein 2018: both sums are brought to the larger exponent. An empty one must not make inf - inf.
+// Milakov and Gimelshein 2018: both sums are brought to the larger exponent. An empty one must not make inf -
+// inf.
 void merge(double* sum, const double* addend) {
   if (addend[0] == kNothing) return;
   double top = std::max(sum[0], addend[0]);

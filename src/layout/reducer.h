@@ -7,8 +7,8 @@
 
 namespace partita {
 
-/// How addends make a value. Every one is commutative and associative and has an identity, which is all that moving
-/// addends asks for: a reshard is the same for each, with the identity where a sum has zeros.
+/// How addends make a value. Every one is commutative and associative and has an identity, which is all that
+/// moving addends asks for: a reshard is the same for each, with the identity where a sum has zeros.
 enum class Reducer : uint8_t { kSum, kMax, kLogSumExp, kOr };
 
 /// "sum", "max", "log-sum-exp", "or".
@@ -26,8 +26,8 @@ std::string_view identity_text(Reducer reducer);
 /// Does an addend that counts twice do no harm? Max and or.
 bool is_idempotent(Reducer reducer);
 
-/// sum = sum + addend, element by element; both have parts_of(reducer) numbers an element, one after the other.
-/// Example, log-sum-exp: (2, 1) + (2, 1) == (2, 2); (-inf, 0) + (3, 1.5) == (3, 1.5).
+/// sum = sum + addend, element by element; both have parts_of(reducer) numbers an element, one after the
+/// other. Example, log-sum-exp: (2, 1) + (2, 1) == (2, 2); (-inf, 0) + (3, 1.5) == (3, 1.5).
 void combine(Reducer reducer, std::span<double> sum, std::span<const double> addend);
 
 }  // namespace partita

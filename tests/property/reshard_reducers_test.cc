@@ -45,7 +45,8 @@ TEST(Reducers, CommutativeAssociativeWithIdentity) {
       Values a = draw(reducer, random), b = draw(reducer, random), c = draw(reducer, random), nothing;
       for (int part = 0; part < parts_of(reducer); ++part) nothing.push_back(identity_of(reducer, part));
       expect_same(combined(reducer, a, b), combined(reducer, b, a));
-      expect_same(combined(reducer, combined(reducer, a, b), c), combined(reducer, a, combined(reducer, b, c)));
+      expect_same(combined(reducer, combined(reducer, a, b), c),
+                  combined(reducer, a, combined(reducer, b, c)));
       EXPECT_EQ(combined(reducer, a, nothing), a);
       EXPECT_EQ(combined(reducer, nothing, a), a);
       EXPECT_EQ(combined(reducer, nothing, nothing), nothing);
@@ -109,7 +110,8 @@ class Stage {
           mine[step.out][e] = identity_of(reducer_, static_cast<int>(e % parts_of(reducer_)));
         break;
       case StepKind::kCopy:
-        copy(scripts_[i].buffers[step.in], mine[step.in], scripts_[i].buffers[step.out], mine[step.out], false);
+        copy(scripts_[i].buffers[step.in], mine[step.in], scripts_[i].buffers[step.out], mine[step.out],
+             false);
         break;
       case StepKind::kAdd:
         combine(reducer_, mine[step.out], mine[step.in]);
@@ -151,7 +153,8 @@ class Stage {
       const Step& theirs = scripts_[i].steps[next_[i]++];
       bool sums = theirs.kind != StepKind::kAllGather;
       for (size_t m = 0; m < given.size(); ++m)
-        copy(given[m].first, given[m].second, scripts_[i].buffers[theirs.out], buffers_[i][theirs.out], sums && m);
+        copy(given[m].first, given[m].second, scripts_[i].buffers[theirs.out], buffers_[i][theirs.out],
+             sums && m);
     }
     return true;
   }
@@ -174,7 +177,8 @@ class Stage {
         combine(reducer_, out, in);
       else
         std::copy(in.begin(), in.end(), out.begin());
-      for (d = at.size(); d > 0 && ++at[d - 1] == (*common)[d - 1].end; --d) at[d - 1] = (*common)[d - 1].begin;
+      for (d = at.size(); d > 0 && ++at[d - 1] == (*common)[d - 1].end; --d)
+        at[d - 1] = (*common)[d - 1].begin;
     }
   }
 

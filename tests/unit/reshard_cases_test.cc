@@ -71,8 +71,10 @@ TEST(ReshardCases, EveryRowWithBoxes) {
     }
     ++checked;
   }
-  std::printf("%d rows with boxes at their least bytes, no device busier than in the row, %d with their least bytes "
-              "across groups\n", checked, crossing);
+  std::printf(
+      "%d rows with boxes at their least bytes, no device busier than in the row, %d with their least bytes "
+      "across groups\n",
+      checked, crossing);
   EXPECT_EQ(checked, 28);
   EXPECT_EQ(crossing, 5);
 }

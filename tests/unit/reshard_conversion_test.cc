@@ -47,9 +47,11 @@ TEST(ReshardConversion, OneExchangeWhereAnAxisMovesToAnotherLeaf) {
 
 TEST(ReshardConversion, EmptyPiecesAndScalarsAndMicrobatches) {
   MeshTensor tensor{{{{0, 3}}}, {4, 2}, {0, 1, 2, 3}, 1, 4};
-  EXPECT_EQ(to_text(conversion(tensor, {cut_at(0, 0), kWhole}, {kWhole, kWhole}).from), "0[0:1] | 1[1:2] | 2[2:3]");
+  EXPECT_EQ(to_text(conversion(tensor, {cut_at(0, 0), kWhole}, {kWhole, kWhole}).from),
+            "0[0:1] | 1[1:2] | 2[2:3]");
   tensor.whole = {{}, {}};
-  EXPECT_EQ(to_text(conversion(tensor, {kAddends, kWhole}, {kWhole, kWhole}).to), "0[0:1] | 1[0:1] | 2[0:1] | 3[0:1]");
+  EXPECT_EQ(to_text(conversion(tensor, {kAddends, kWhole}, {kWhole, kWhole}).to),
+            "0[0:1] | 1[0:1] | 2[0:1] | 3[0:1]");
   // Rows cut over 4 devices and then over 2 micro-batches; the second one is 1 row of each.
   tensor.whole = {{{0, 8}}, {{0, 4}}};
   Problem problem = conversion(tensor, {cut_at(0, 0), cut_at(0, 0)}, {cut_at(0, 0), cut_at(0, 0)});

@@ -131,7 +131,8 @@ TEST(ReshardCache, TakesNoCostFromAnotherShape) {
   twice.elem_bytes = 2;
   EXPECT_EQ(cache.solve(twice)->total_bytes, 2 * first->total_bytes);
   EXPECT_EQ(cache.solve(twice)->bound_bytes, 2 * first->bound_bytes);
-  EXPECT_EQ(cache.solve(make({16}, "0[0:8] | 1[8:16]", "0[0:16] | 1[0:16]"))->total_bytes, 2 * first->total_bytes);
+  EXPECT_EQ(cache.solve(make({16}, "0[0:8] | 1[8:16]", "0[0:16] | 1[0:16]"))->total_bytes,
+            2 * first->total_bytes);
   EXPECT_EQ(cache.size(), 3u);
 }
 

@@ -22,7 +22,8 @@ uint64_t hash_of(const Problem& problem) {
   mixer.add(problem.elem_bytes);
   for (const auto* side : {&problem.from, &problem.to})
     for (const Piece& piece : *side) {
-      mixer.add(uint64_t(piece.device) << 40 ^ uint64_t(piece.addend.index) << 20 ^ uint64_t(piece.addend.count));
+      mixer.add(uint64_t(piece.device) << 40 ^ uint64_t(piece.addend.index) << 20 ^
+                uint64_t(piece.addend.count));
       for (const Interval& interval : piece.region)
         mixer.add(uint64_t(interval.begin) << 32 ^ uint64_t(interval.end));
     }

@@ -8,10 +8,11 @@
 
 namespace partita::reshard {
 
-/// Remembers answers. The same problem again is looked up. The same layouts on another shape (every edge in proportion,
-/// dimension by dimension) take the known steps at the new size, measured and replayed anew, where the sides divide
-/// alike. With links the best way depends on the size, so another shape is solved. No cost is ever taken from another
-/// shape. Example: halves to copies of [8, 4] are known; those of [64, 32] are scaled, those of [9, 4] solved.
+/// Remembers answers. The same problem again is looked up. The same layouts on another shape (every edge in
+/// proportion, dimension by dimension) take the known steps at the new size, measured and replayed anew,
+/// where the sides divide alike. With links the best way depends on the size, so another shape is solved. No
+/// cost is ever taken from another shape. Example: halves to copies of [8, 4] are known; those of [64, 32]
+/// are scaled, those of [9, 4] solved.
 class Cache {
  public:
   std::shared_ptr<const Answer> solve(const Problem& problem);

@@ -127,8 +127,7 @@ class Cutter {
   /// a cell first gets a list of regions, and only different ones of those become tokens.
   std::vector<int32_t> mark(const std::vector<Piece>& pieces, TokenLists& lists) {
     std::map<Region, std::vector<Token>> by_region;
-    for (const Piece& piece : pieces)
-      by_region[piece.region].push_back({number(piece.device), piece.addend});
+    for (const Piece& piece : pieces) by_region[piece.region].push_back({number(piece.device), piece.addend});
     std::vector<Span> spans;
     std::vector<const std::vector<Token>*> tokens;
     for (const auto& [region, list] : by_region) {
@@ -140,7 +139,8 @@ class Cutter {
     std::vector<int32_t> numbers;  // in `lists`, by list of regions
     for (int32_t list = 0; list < regions.size(); ++list) {
       std::vector<Token> all;
-      for (int32_t region : regions[list]) all.insert(all.end(), tokens[region]->begin(), tokens[region]->end());
+      for (int32_t region : regions[list])
+        all.insert(all.end(), tokens[region]->begin(), tokens[region]->end());
       std::sort(all.begin(), all.end());
       all.erase(std::unique(all.begin(), all.end()), all.end());
       numbers.push_back(lists.add(all));

@@ -79,7 +79,8 @@ class Finder {
     for (const Supply& supply : supplies_) sets_.join(supply.from, supply.to);
     for (size_t i = 0; i < teams_.size(); ++i)
       if (i == 0 || teams_[i].second != teams_[i - 1].second)
-        for (int32_t device : all_teams_[teams_[i].second]) sets_.join(all_teams_[teams_[i].second][0], device);
+        for (int32_t device : all_teams_[teams_[i].second])
+          sets_.join(all_teams_[teams_[i].second][0], device);
     std::vector<std::vector<Supply>> supplies(
         cells_.num_devices());  // by the root of their set, classes ascending
     if (!supplies_.empty()) supplies[sets_.find(supplies_[0].from)].reserve(supplies_.size());

@@ -33,7 +33,8 @@ std::vector<Collective> find_collectives(const Problem& problem, const Cells& ce
 /// messages (all-to-all) send and receive.
 Load load_of(const Cells& cells, const std::vector<Collective>& collectives);
 
-/// The ranks of a broadcast from the root on: its own group first, then group by group, so that one copy enters each.
+/// The ranks of a broadcast from the root on: its own group first, then group by group, so that one copy
+/// enters each.
 std::vector<int32_t> chain_of(const Cells& cells, const Collective& collective);
 
 /// Messages that follow each other in the slowest of them.

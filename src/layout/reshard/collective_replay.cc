@@ -9,8 +9,7 @@ namespace {
 
 class Replayer {
  public:
-  explicit Replayer(const Cells& cells)
-      : cells_(cells), position_(cells.num_devices(), -1) {
+  explicit Replayer(const Cells& cells) : cells_(cells), position_(cells.num_devices(), -1) {
     for (int cls = 0; cls < cells.size(); ++cls) {
       begin_.push_back(static_cast<int32_t>(served_.size()));
       serve_at_home(cls);

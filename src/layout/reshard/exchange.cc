@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kPasses = 8;
 constexpr size_t kOwnersTried = 16;
-constexpr size_t kLargeWork = 1 << 13;  // open classes times devices
+constexpr size_t kLargeWork = 1 << 13;    // open classes times devices
 constexpr size_t kManyBlocks = 4096;      // more than this are placed once and not again
 constexpr size_t kMostPlacing = 1 << 21;  // blocks times pairs of devices that are looked at for balance
 
@@ -26,8 +26,8 @@ using Ways = std::vector<std::vector<SumWay>>;  // by job; none where somebody h
 
 class Builder {
  public:
-  /// `quick`: every block is placed once, its first way taken. `even`: nobody sends more than the mean where others
-  /// can, although the busiest receiver would hide it.
+  /// `quick`: every block is placed once, its first way taken. `even`: nobody sends more than the mean where
+  /// others can, although the busiest receiver would hide it.
   Builder(const Cells& cells, const Agenda& agenda, const std::vector<Ways>& ways, int chunks, bool quick,
           bool even = false)
       : cells_(cells), agenda_(agenda), ways_(ways), quick_(quick), even_(even), load_(cells.num_devices()) {
@@ -71,8 +71,8 @@ class Builder {
     return exchange;
   }
 
-  /// All jobs of a class are cut alike, so that a part of it can be judged alone. Deals that cost the same take
-  /// turns by part and by class: no target is always the one that receives.
+  /// All jobs of a class are cut alike, so that a part of it can be judged alone. Deals that cost the same
+  /// take turns by part and by class: no target is always the one that receives.
   void list_blocks(int chunks) {
     for (size_t open = 0; open < agenda_.open.size(); ++open) {
       int32_t cls = agenda_.open[open];

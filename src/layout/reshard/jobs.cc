@@ -193,11 +193,11 @@ class Solver {
     return deal;
   }
 
-  /// Branch and bound over the target of every tile. A device that wants a target and lacks one of its tiles must
-  /// receive for it, whatever else: that count only grows along a branch. A device with a complete copy may have to
-  /// receive nothing once the target is complete, so it is never counted.
-  /// Only targets that no other one lies inside are tried: what serves A on C and B on C serves their sum on C, so the
-  /// tiles of a target can go to one whose devices are among its own for no more.
+  /// Branch and bound over the target of every tile. A device that wants a target and lacks one of its tiles
+  /// must receive for it, whatever else: that count only grows along a branch. A device with a complete copy
+  /// may have to receive nothing once the target is complete, so it is never counted. Only targets that no
+  /// other one lies inside are tried: what serves A on C and B on C serves their sum on C, so the tiles of a
+  /// target can go to one whose devices are among its own for no more.
   class DealSearch {
    public:
     explicit DealSearch(const Solver& solver) : solver_(solver), tiles_(solver.work_.tiles().size()) {
@@ -260,7 +260,8 @@ class Solver {
       int64_t more = 0;
       const std::vector<int32_t>& devices = solver_.wants_[target];
       for (size_t d = 0; d < devices.size(); ++d) {
-        if (has(solver_.work_.holders()[tile], devices[d]) || has(solver_.work_.whole(), devices[d])) continue;
+        if (has(solver_.work_.holders()[tile], devices[d]) || has(solver_.work_.whole(), devices[d]))
+          continue;
         more += lacking_[target][d] == 0;
         lacking_[target][d] += sign;
       }
@@ -326,7 +327,8 @@ class Solver {
       Job job = make_job({-1, static_cast<int32_t>(i)}, both, all_tiles());
       if (Cost cost = cost_of(job); cost.transfers < best.cost.transfers) best = {cost, {{job}}};
     }
-    // A complete copy cannot be taken apart: one target gets it whole, and every device that wants it must have it.
+    // A complete copy cannot be taken apart: one target gets it whole, and every device that wants it must
+    // have it.
     best.cost.bound =
         work_.tiles().empty() ? best.cost.transfers : std::max(complete.cost.bound, apart.cost.bound);
     return best;

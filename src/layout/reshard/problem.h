@@ -24,8 +24,8 @@ struct Problem {
   int64_t elem_bytes = 4;
   std::vector<Piece> from, to;
   std::vector<std::vector<int32_t>>
-      groups;                  // empty: all devices are one group; else what is unlisted is alone
-  std::optional<Links> links;  // with them the fastest answer is best, without the one with fewest bytes
+      groups;                       // empty: all devices are one group; else what is unlisted is alone
+  std::optional<Links> links;       // with them the fastest answer is best, without the one with fewest bytes
   Reducer reducer = Reducer::kSum;  // what makes a value of its addends; the steps are the same for all
   bool operator==(const Problem&) const = default;
 };

@@ -214,7 +214,8 @@ class Author {
     for (const Token& needer : cells_->needers(block.cls)) {
       int32_t need = -1;
       if (!needer.addend.complete())
-        need = static_cast<int32_t>(std::find(targets.begin(), targets.end(), needer.addend) - targets.begin());
+        need =
+            static_cast<int32_t>(std::find(targets.begin(), targets.end(), needer.addend) - targets.begin());
       if (need == block.need || need == block.also)
         writer(needer.device).keep(part.sums.at(needer.device), needer.addend);
     }
@@ -325,8 +326,8 @@ class Author {
 }  // namespace
 
 std::string_view to_text(StepKind kind) {
-  constexpr std::string_view kNames[] = {"fill", "copy",       "add",            "send",
-                                         "receive", "all-gather", "reduce-scatter", "all-reduce"};
+  constexpr std::string_view kNames[] = {"fill",       "copy",           "add",       "send", "receive",
+                                         "all-gather", "reduce-scatter", "all-reduce"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -339,8 +340,10 @@ std::string to_text(const Script& script) {
   for (const Step& step : script.steps) {
     text += std::string(to_text(step.kind));
     if (step.in >= 0) text += fmt::format(" {}{}", step.in, to_text(script.buffers[step.in]));
-    if (step.out >= 0) text += fmt::format("{} {}{}", step.in >= 0 ? " ->" : "", step.out, to_text(script.buffers[step.out]));
-    if (step.peer >= 0) text += fmt::format(" {} {}", step.kind == StepKind::kSend ? "to" : "from", step.peer);
+    if (step.out >= 0)
+      text += fmt::format("{} {}{}", step.in >= 0 ? " ->" : "", step.out, to_text(script.buffers[step.out]));
+    if (step.peer >= 0)
+      text += fmt::format(" {} {}", step.kind == StepKind::kSend ? "to" : "from", step.peer);
     if (!step.group.empty()) text += fmt::format(" over {}", fmt::join(step.group, " "));
     if (step.dim >= 0) text += fmt::format(" along {}", step.dim);
     text += "\n";
