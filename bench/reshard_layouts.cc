@@ -26,7 +26,7 @@ std::vector<Piece> random_side(std::mt19937_64& random, const std::vector<int64_
   std::vector<std::vector<int64_t>> edges;
   for (int64_t size : shape) edges.push_back(random_edges(random, size, draw(random, 1, 3)));
   bool addends = draw(random, 0, 2) == 0, grown = draw(random, 0, 3) == 0;
-  int64_t count = !addends ? 1 : draw(random, 0, 7) ? draw(random, 2, 4) : 8;
+  int64_t count = addends ? draw(random, 2, 4) : 1;
   std::vector<Piece> pieces;
   std::vector<size_t> at(shape.size(), 0);
   for (size_t d = 0; d < shape.size();) {
