@@ -4,3 +4,7 @@ partita_test(unit schedule_csv_test schedule base)
 partita_test(property schedule_deadlock_test schedule base)
 partita_test(property schedule_search_test schedule base)
 partita_test(perf schedule_search_test schedule base)
+
+add_executable(schedule_campaign ${PROJECT_SOURCE_DIR}/bench/schedule_campaign.cc)
+set_target_properties(schedule_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+target_link_libraries(schedule_campaign PRIVATE partita_schedule partita_base)

@@ -93,6 +93,7 @@ Json to_json(const Answer& answer) {
             {"devices", answer.schedule.devices},
             {"stages", answer.schedule.stages},
             {"microbatches", answer.schedule.microbatches},
+            {"weight_copies", answer.schedule.streams},
             {"deadlock", answer.run.deadlock}};
   if (answer.run.deadlock)
     json["cycle"] = answer.run.cycle;
@@ -137,6 +138,8 @@ std::string to_text(const Answer& answer) {
                       answer.objective == Objective::kSpan ? "span" : "makespan", answer.certified,
                       100 * gap_of(answer).to_double());
   if (!answer.origin.empty()) text += fmt::format("found from   {}\n", answer.origin);
+  if (schedule.streams > 1)
+    text += fmt::format("weights      {} copies: micro-batches enter at both ends\n", schedule.streams);
   return text;
 }
 
@@ -217,7 +220,7 @@ void add_what(CLI::App& app, ScheduleFlags& flags) {
                  "stages a device holds (interleaved, looped-bfs, interleaved-zb, wave, search)");
   app.add_option("--group", flags.group, "interleaved: micro-batches a group");
   app.add_option("--placement", flags.placement,
-                 "search: linear, loop, v or zigzag; all are tried without it");
+                 "search: linear, loop, v, zigzag or bidirectional; all are tried without it");
   app.add_option("--objective", flags.objective, "search: makespan (default) or span");
   app.add_option("--effort", flags.effort, "search: 1 to 5, default 3");
   app.add_option("--csv", flags.csv, "PyTorch's form: written with --name, read without");

@@ -89,6 +89,8 @@ Outcome try_search(Placement placement, int chunks, const std::string& label,
     return outcome;
   } catch (const Infeasible& error) {
     return {.label = label, .note = error.what()};
+  } catch (const InputError& error) {  // two streams of an odd number of micro-batches
+    return {.label = label, .note = error.what()};
   }
 }
 
@@ -103,7 +105,9 @@ std::vector<Outcome> measure_all(const ScheduleRequest& request, const Command& 
                   {Placement::kLoop, 2, "search loop v=2"},
                   {Placement::kLoop, 4, "search loop v=4"},
                   {Placement::kZigzag, 2, "search zigzag v=2"},
-                  {Placement::kZigzag, 4, "search zigzag v=4"}};
+                  {Placement::kZigzag, 4, "search zigzag v=4"},
+                  {Placement::kBidirectional, 1, "search both ways v=1"},
+                  {Placement::kBidirectional, 2, "search both ways v=2"}};
   for (const auto& search : searches) {
     command.say(fmt::format("lab schedule: {}", search.label));
     outcomes.push_back(try_search(search.placement, search.chunks, search.label, request));

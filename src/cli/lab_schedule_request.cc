@@ -109,36 +109,79 @@ SearchProblem make_problem(const ScheduleRequest& request, Placement placement, 
     input_error("--placement linear: {} chunks a device; it holds one, so use loop or zigzag", chunks);
   Schedule shape = blank("search", placement, params, chunks);
   bool staged = !request.pricing.stages.empty();
-  return {.devices = params.devices,
-          .microbatches = params.microbatches,
-          .chunks = chunks,
-          .placement = placement,
-          .costs = price(request.pricing, shape),
-          .cap = cap_memory(request, params.devices, chunks),
-          .split = request.split_priced || (staged && !request.fused_priced),
-          .objective = request.objective,
-          .effort = request.effort};
+  SearchProblem problem{.devices = params.devices,
+                        .microbatches = params.microbatches,
+                        .chunks = chunks,
+                        .placement = placement,
+                        .costs = price(request.pricing, shape),
+                        .cap = cap_memory(request, params.devices, chunks),
+                        .split = request.split_priced || (staged && !request.fused_priced),
+                        .objective = request.objective,
+                        .effort = request.effort};
+  // A second copy of the weights uses up the cap.
+  Rational copy =
+      request.weight_memory * Rational(int64_t(shape.streams - 1) * chunks * request.per_chunk_memory);
+  for (int64_t& cap : problem.cap) cap -= (copy.num() + copy.den() - 1) / copy.den();
+  return problem;
 }
 
+namespace {
+
+struct Option {
+  Placement placement;
+  int chunks;
+};
+
+// Chunks a device as the request has them: said, or by the rows of stage costs; 0: open.
+int chunks_asked(const ScheduleRequest& request) {
+  const ScheduleParams& params = request.params;
+  if (params.waves) return 2 * params.waves;
+  if (params.chunks || request.pricing.stages.empty()) return params.chunks;
+  int rows = int(request.pricing.stages.size());
+  if (params.devices < 1 || rows % params.devices)
+    input_error("--stage-costs: {} rows for {} devices; needs a whole number of stages a device", rows,
+                params.devices);
+  return rows / params.devices;
+}
+
+std::vector<Option> options_of(const ScheduleRequest& request) {
+  const int chunks = chunks_asked(request);
+  std::vector<Option> options;
+  auto add = [&](Placement placement, std::vector<int> open) {
+    if (request.placement && *request.placement != placement) return;
+    if (chunks > 0) open = {chunks};
+    for (int count : open) options.push_back({placement, count});
+  };
+  if (request.placement || chunks <= 1) add(Placement::kLinear, {1});
+  // With one chunk these are the linear placement again.
+  if (request.placement || chunks != 1) add(Placement::kLoop, {2, 4});
+  if (request.placement || chunks != 1) add(Placement::kZigzag, {2, 4});
+  // Two streams need an even number; asked for by name, the refusal says so.
+  if (request.placement || request.params.microbatches % 2 == 0) add(Placement::kBidirectional, {1, 2});
+  return options;
+}
+
+// The better of both where a fused backward is cheaper than its halves; else splitting is never worse.
+Found search_option(const ScheduleRequest& request, const Option& option) {
+  SearchProblem problem = make_problem(request, option.placement, option.chunks);
+  Found found = search_schedule(problem);
+  const StageCost& cost = request.pricing.cost;
+  if (!problem.split || !request.fused_priced || cost.backward >= cost.input_grad + cost.weight_grad)
+    return found;
+  problem.split = false;
+  Found fused = search_schedule(problem);
+  return fused.objective < found.objective ? fused : found;
+}
+
+}  // namespace
+
 Found search_request(const ScheduleRequest& request) {
-  std::vector<std::pair<Placement, int>> options;
-  int chunks = request.params.waves ? 2 * request.params.waves : request.params.chunks;
-  for (Placement placement : {Placement::kLinear, Placement::kLoop, Placement::kZigzag}) {
-    if (request.placement && *request.placement != placement) continue;
-    if (placement == Placement::kLinear) {
-      if (request.placement || chunks <= 1) options.emplace_back(placement, std::max(chunks, 1));
-    } else if (chunks > 0) {
-      options.emplace_back(placement, chunks);
-    } else {
-      options.emplace_back(placement, 2);
-      options.emplace_back(placement, 4);
-    }
-  }
   std::optional<Found> best;
-  for (auto [placement, count] : options) {
+  const std::vector<Option> options = options_of(request);
+  for (const Option& option : options) {
     std::optional<Found> found;
     try {
-      found = search_schedule(make_problem(request, placement, count));
+      found = search_option(request, option);
     } catch (const Infeasible&) {
       if (options.size() == 1) throw;
     }

@@ -1,61 +1,14 @@
 #include "schedule/bound.h"
 
 #include <algorithm>
-#include <array>
-#include <queue>
+
+#include "schedule/jackson.h"
+#include "schedule/warmup.h"
 
 namespace partita {
 namespace {
 
-// With room for `window` micro-batches of the line that takes first on a device, micro-batch k enters only
-// when k - window has left through the line that gives last.
-struct Room {
-  int enter, leave, window;
-};
-
-std::vector<Room> rooms(const Flow& flow) {
-  std::vector<Room> all;
-  for (size_t i = 0; i < flow.lines.size(); ++i) {
-    const Flow::Line& line = flow.lines[i];
-    if (line.take == 0 || flow.cap[line.device] == INT64_MAX) continue;
-    // The (stage, stream) pair: what this line takes comes back when the stage's last gradient ends.
-    for (size_t j = flow.lines.size(); j-- > i + 1;) {
-      const Flow::Line& last = flow.lines[j];
-      if (last.stage != line.stage || last.stream != line.stream) continue;
-      // Until it has left, a micro-batch holds at least what its last line gives.
-      int64_t held = std::min(line.take, last.give);
-      if (held > 0 && line.take >= last.give)
-        all.push_back({int(i), int(j), int((flow.cap[line.device] - line.take) / held) + 1});
-      break;
-    }
-  }
-  return all;
-}
-
 void grow(int64_t& value, int64_t least) { value = std::max(value, least); }
-
-// Preemptive one-machine bound: at any time run the released operation with the longest tail.
-int64_t jackson(std::vector<std::array<int64_t, 3>>& jobs) {  // head, cost, tail
-  std::sort(jobs.begin(), jobs.end());
-  std::priority_queue<std::pair<int64_t, int64_t>> ready;  // tail, what is left to run
-  int64_t now = 0, bound = 0;
-  for (size_t next = 0; next < jobs.size() || !ready.empty();) {
-    if (ready.empty()) now = std::max(now, jobs[next][0]);
-    while (next < jobs.size() && jobs[next][0] <= now) {
-      ready.emplace(jobs[next][2], jobs[next][1]);
-      ++next;
-    }
-    auto [tail, left] = ready.top();
-    ready.pop();
-    int64_t until = next < jobs.size() ? std::min(left, jobs[next][0] - now) : left;
-    now += until;
-    if (until < left)
-      ready.emplace(tail, left - until);
-    else
-      bound = std::max(bound, now + tail);
-  }
-  return bound;
-}
 
 // Memory-time that one micro-batch occupies on `device` at least: what each stage holds, over the shortest
 // time between its take and its give.
@@ -101,53 +54,40 @@ bool any_cap(const Flow& flow) {
   return std::any_of(flow.cap.begin(), flow.cap.end(), [](int64_t cap) { return cap != INT64_MAX; });
 }
 
-}  // namespace
-
-HeadTail heads_and_tails(const Flow& flow) {
-  const int m = flow.microbatches, count = int(flow.lines.size());
-  HeadTail out{std::vector<int64_t>(size_t(count) * m, 0), std::vector<int64_t>(size_t(count) * m, 0)};
-  auto at = [&](int line, int k) { return size_t(line) * m + k; };
-  std::vector<Room> all = rooms(flow);
-  std::vector<const Room*> by_enter(count, nullptr), by_leave(count, nullptr);
-  for (const Room& room : all) by_enter[room.enter] = by_leave[room.leave] = &room;
-  for (int k = 0; k < m; ++k)
-    for (int i = 0; i < count; ++i) {
-      int64_t& head = out.head[at(i, k)];
-      if (k > 0) grow(head, out.head[at(i, k - 1)] + flow.lines[i].cost);
-      for (const Flow::Feed& feed : flow.lines[i].inputs)
-        grow(head, out.head[at(feed.line, k)] + flow.lines[feed.line].cost + feed.delay);
-      if (const Room* room = by_enter[i]; room && k >= room->window)
-        grow(head, out.head[at(room->leave, k - room->window)] + flow.lines[room->leave].cost);
+std::vector<Job> jobs_of(const Flow& flow, const HeadTail& ends, int device) {
+  std::vector<Job> jobs;
+  for (int line : flow.of_device[device])
+    for (int k = 0; k < flow.microbatches; ++k) {
+      size_t at = size_t(line) * flow.microbatches + k;
+      jobs.push_back({ends.head[at], flow.lines[line].cost, ends.tail[at]});
     }
-  for (int k = m - 1; k >= 0; --k)
-    for (int i = count - 1; i >= 0; --i) {
-      int64_t& tail = out.tail[at(i, k)];
-      if (k + 1 < m) grow(tail, out.tail[at(i, k + 1)] + flow.lines[i].cost);
-      for (const Flow::Feed& feed : flow.lines[i].outputs)
-        grow(tail, out.tail[at(feed.line, k)] + flow.lines[feed.line].cost + feed.delay);
-      if (const Room* room = by_leave[i]; room && k + room->window < m)
-        grow(tail, out.tail[at(room->enter, k + room->window)] + flow.lines[room->enter].cost);
-    }
-  return out;
+  return jobs;
 }
+
+}  // namespace
 
 int64_t makespan_bound(const Flow& flow) {
   HeadTail ends = heads_and_tails(flow);
   std::vector<std::vector<int64_t>> distance;
   if (any_cap(flow)) distance = distances(flow);
+  const Flow back = reversed(flow);
+  const std::vector<int64_t> from_end(ends.tail.rbegin(), ends.tail.rend());
   int64_t bound = 0;
   for (int device = 0; device < flow.devices; ++device) {
-    std::vector<std::array<int64_t, 3>> jobs;
-    int64_t first = INT64_MAX, last = INT64_MAX;
-    for (int line : flow.of_device[device])
-      for (int k = 0; k < flow.microbatches; ++k) {
-        size_t at = size_t(line) * flow.microbatches + k;
-        jobs.push_back({ends.head[at], flow.lines[line].cost, ends.tail[at]});
-        first = std::min(first, ends.head[at]);
-        last = std::min(last, ends.tail[at]);
-      }
+    std::vector<Job> jobs = jobs_of(flow, ends, device);
     if (jobs.empty()) continue;
+    int64_t first = INT64_MAX, last = INT64_MAX, work = 0;
+    for (const Job& job : jobs) {
+      first = std::min(first, job.head);
+      last = std::min(last, job.tail);
+      work += job.cost;
+    }
+    Idle warm = warmup_idle(flow, ends.head, device), cool = warmup_idle(back, from_end, device);
     bound = std::max({bound, jackson(jobs), area_bound(flow, device, distance) + first + last});
+    // A step so short that the two ends met would have to do all the work within them.
+    if (work > warm.work) grow(bound, work + warm.ticks() + last);
+    if (work > cool.work) grow(bound, work + cool.ticks() + first);
+    if (work > warm.work + cool.work) grow(bound, work + warm.ticks() + cool.ticks());
   }
   return bound;
 }

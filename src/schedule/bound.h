@@ -11,14 +11,17 @@ struct HeadTail {
   std::vector<int64_t> head, tail;  ///< [line * microbatches + microbatch]
 };
 
-/// Longest chains before and after every operation: data, hops, the operations of its own line, and with a
-/// cap that some earlier micro-batch must have left the device before this one may enter.
+/// Longest chains before and after every operation: data, hops, the operations of its own line, with a cap
+/// that some earlier micro-batch must have left the device before this one may enter, and on its own device
+/// the time that all operations it waits for need there, one after another (the last stage of 1f1b ends B of
+/// micro-batch k no sooner than its first forward arrived and k + 1 forwards and backwards ran).
 HeadTail heads_and_tails(const Flow& flow);
 
-/// Ticks below which no makespan of `flow` can be, micro-batches first in first out. The larger of: for every
-/// device, its operations alone with their heads and tails, preemption allowed (Jackson); and for every
-/// capped device, the memory-time its micro-batches must occupy divided by the cap. Example: 1f1b's pipeline
-/// has (m + P - 1)(F + B), so 1f1b is optimal.
+/// Ticks below which no makespan of `flow` can be, micro-batches first in first out. The larger of, for every
+/// device: its operations alone with their heads and tails, preemption allowed (Jackson); the memory-time its
+/// micro-batches must occupy divided by the cap; and its work plus what it must idle while it warms up (no
+/// more forwards than the cap holds before a micro-batch comes back) and while it drains. Example: 1f1b's
+/// pipeline has (m + P - 1)(F + B), so 1f1b is optimal.
 int64_t makespan_bound(const Flow& flow);
 
 /// Ticks below which the longest span of a single device cannot be: its work, or the memory-time over the

@@ -1,7 +1,7 @@
 #include "schedule/exact.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <array>
 
 #include "base/error.h"
 #include "schedule/bound.h"
@@ -9,60 +9,62 @@
 namespace partita {
 namespace {
 
-constexpr int64_t kNever = INT64_MAX;
+constexpr int32_t kNever = INT32_MAX;
+constexpr int32_t kCut = -1;  // bound of a partial schedule that another one has replaced
 
-// A partial schedule: how many operations of each line ran, and when everything that is still read ended.
-struct State {
-  int64_t now = 0;  // no operation may start before, and at `now` only on devices after `device`
-  int device = -1;
-  int64_t bound = 0;
-  std::vector<int16_t> next;  // [line]
-  std::vector<int64_t> free;  // [device]
-  std::vector<int64_t> used;  // [device]
-  std::vector<int64_t> end;   // [line * microbatches + microbatch]
-  int32_t parent = -1;
-  int32_t line = -1;
-};
+// A partial schedule is a record of whole numbers, and a level one array of them: copying and comparing
+// states is most of the work. No operation may start before kNow, and at kNow only on devices after kDevice.
+// After the fields follow how many operations of each line ran, when each device is free, and the last few
+// ends of each line: of older ones everything has arrived.
+enum Field { kNow, kDevice, kBound, kParent, kLine, kFields };
 
 class Enumeration {
  public:
   Enumeration(const Flow& flow, int64_t below, size_t width)
-      : flow_(flow), m_(flow.microbatches), below_(below), width_(width), ends_(heads_and_tails(flow)) {
-    least_tail_.assign(flow.devices, 0);
+      : flow_(flow),
+        m_(flow.microbatches),
+        lines_(int(flow.lines.size())),
+        below_(below),
+        width_(width),
+        ends_(heads_and_tails(flow)) {
     for (int d = 0; d < flow.devices; ++d) {
       int takers = 0;
       for (int line : flow.of_device[d]) takers += flow.lines[line].take > 0;
       // With one line that takes memory, running it early never displaces another.
       may_wait_.push_back(flow.cap[d] != INT64_MAX && takers > 1);
     }
+    free_ = kFields + lines_;
+    int at = free_ + flow.devices;
+    for (const Flow::Line& line : flow.lines) {
+      int64_t delay = 0;
+      for (const Flow::Feed& feed : line.outputs) delay = std::max(delay, feed.delay);
+      // When an operation starts, one this many before it has ended and arrived everywhere.
+      int kept = line.cost == 0 ? m_ : int(std::min<int64_t>(m_, 1 + (delay + line.cost - 1) / line.cost));
+      ring_.push_back({at, kept});
+      at += kept;
+    }
+    stride_ = at;
+    find_twins();
+    find_thresholds();
   }
 
   Enumerated run(int64_t work, int64_t& spent) {
-    const size_t ops = flow_.lines.size() * m_;
-    std::vector<State> level(1);
-    State& root = level[0];
-    root.next.assign(flow_.lines.size(), 0);
-    root.free.assign(flow_.devices, 0);
-    root.used.assign(flow_.devices, 0);
-    root.end.assign(ops, -1);
+    const size_t ops = size_t(lines_) * m_;
+    std::vector<int32_t> level(stride_, 0);
+    level[kDevice] = -1;
     bool complete = true;
     for (size_t depth = 0; depth < ops && !level.empty(); ++depth) {
       // What is left of the work is shared by the levels to come.
       size_t width = std::min<size_t>(
           width_, size_t(std::max<int64_t>(work - spent, 0)) / (ops - depth) / kChildren + 1);
-      if (level.size() > width) {
-        complete = false;
-        std::nth_element(level.begin(), level.begin() + width, level.end(),
-                         [](const State& a, const State& b) { return promising(a, b); });
-        level.resize(width);
-      }
-      std::sort(level.begin(), level.end(), promising);
-      std::vector<State> below;
-      seen_.clear();
-      for (size_t i = 0; i < level.size(); ++i) expand(level[i], int32_t(i), below);
-      spent += int64_t(below.size() + level.size());
-      history_.push_back(trace(level));
-      level = compact(std::move(below));
+      std::vector<int32_t> order = promising(level, width, complete);
+      below_level_.clear();
+      chain_.clear();
+      bucket_.assign(bucket_size(order.size()), -1);
+      for (size_t i = 0; i < order.size(); ++i) expand(&level[size_t(order[i]) * stride_], int32_t(i));
+      spent += int64_t(below_level_.size() / stride_ + order.size());
+      history_.push_back(trace(level, order));
+      level.swap(below_level_);
     }
     Enumerated out{.complete = complete};
     if (!level.empty()) out.better = rebuild(level);
@@ -72,171 +74,314 @@ class Enumeration {
  private:
   static constexpr size_t kChildren = 4;
 
-  static bool promising(const State& a, const State& b) {
-    if (a.bound != b.bound) return a.bound < b.bound;
-    if (a.now != b.now) return a.now < b.now;
-    return a.next < b.next || (a.next == b.next && a.free < b.free);
-  }
-
+  struct Ring {
+    int at, kept;
+  };
   struct Came {
     int32_t parent, line;
   };
+  // Operations of each line of a device whose tail is at least `tail`: the first `count` of them.
+  struct Threshold {
+    int64_t tail;
+    std::vector<int> count;
+  };
 
-  static std::vector<Came> trace(const std::vector<State>& level) {
+  static size_t bucket_size(size_t states) {
+    size_t size = 1024;
+    while (size < 4 * states) size *= 2;
+    return size;
+  }
+
+  // Indices of the records to go on with, the best first; cut ones are gone.
+  std::vector<int32_t> promising(const std::vector<int32_t>& level, size_t width, bool& complete) const {
+    std::vector<int32_t> order;
+    for (size_t i = 0; i * stride_ < level.size(); ++i)
+      if (level[i * stride_ + kBound] != kCut) order.push_back(int32_t(i));
+    auto better = [&](int32_t a, int32_t b) {
+      const int32_t *x = &level[size_t(a) * stride_], *y = &level[size_t(b) * stride_];
+      if (x[kBound] != y[kBound]) return x[kBound] < y[kBound];
+      if (x[kNow] != y[kNow]) return x[kNow] < y[kNow];
+      return std::lexicographical_compare(x + kFields, x + stride_, y + kFields, y + stride_);
+    };
+    if (order.size() > width) {
+      complete = false;
+      std::nth_element(order.begin(), order.begin() + width, order.end(), better);
+      order.resize(width);
+    }
+    std::sort(order.begin(), order.end(), better);
+    return order;
+  }
+
+  std::vector<Came> trace(const std::vector<int32_t>& level, const std::vector<int32_t>& order) const {
     std::vector<Came> came;
-    for (const State& state : level) came.push_back({state.parent, state.line});
+    for (int32_t i : order)
+      came.push_back({level[size_t(i) * stride_ + kParent], level[size_t(i) * stride_ + kLine]});
     return came;
   }
 
-  std::vector<State> compact(std::vector<State> states) const {
-    std::erase_if(states, [](const State& state) { return state.bound < 0; });
-    return states;
+  int32_t next(const int32_t* state, int line) const { return state[kFields + line]; }
+
+  // End of an operation that ran; 0 once it has surely arrived.
+  int32_t end(const int32_t* state, int line, int k) const {
+    const Ring& ring = ring_[line];
+    return next(state, line) - k > ring.kept ? 0 : state[ring.at + k % ring.kept];
   }
 
-  // Start of the next operation of `line` ignoring `now`; kNever if an input or memory is missing.
-  int64_t earliest(const State& state, int line) const {
-    int k = state.next[line];
-    if (k == m_) return kNever;
+  int64_t used(const int32_t* state, int device) const {
+    int64_t sum = 0;
+    for (int line : flow_.of_device[device])
+      sum += next(state, line) * (flow_.lines[line].take - flow_.lines[line].give);
+    return sum;
+  }
+
+  bool fits(const int32_t* state, const Flow::Line& line) const {
+    return line.take == 0 || flow_.cap[line.device] == INT64_MAX ||
+           used(state, line.device) + line.take <= flow_.cap[line.device];
+  }
+
+  // Operations come in order of (start, device).
+  int32_t first_moment(const int32_t* state, int device) const {
+    return device > state[kDevice] ? state[kNow] : state[kNow] + 1;
+  }
+
+  // Start of the next operation of `line`; kNever if an input or memory is missing.
+  int32_t earliest(const int32_t* state, int line) const {
+    int k = next(state, line);
     const Flow::Line& l = flow_.lines[line];
-    if (l.take > 0 && flow_.cap[l.device] != INT64_MAX && state.used[l.device] + l.take > flow_.cap[l.device])
-      return kNever;
-    int64_t start = state.free[l.device];
+    if (k == m_ || !fits(state, l)) return kNever;
+    int32_t start = std::max(state[free_ + l.device], first_moment(state, l.device));
     for (const Flow::Feed& feed : l.inputs) {
-      int64_t end = state.end[size_t(feed.line) * m_ + k];
-      if (end < 0) return kNever;
-      start = std::max(start, end + feed.delay);
+      if (next(state, feed.line) <= k) return kNever;
+      start = std::max<int32_t>(start, end(state, feed.line, k) + int32_t(feed.delay));
     }
     return start;
   }
 
-  void expand(const State& state, int32_t index, std::vector<State>& below) {
+  void expand(const int32_t* state, int32_t index) {
     for (int device = 0; device < flow_.devices; ++device) {
       const std::vector<int>& lines = flow_.of_device[device];
+      starts_.resize(lines.size());
       // Work that would fit wholly before a later start, and may always run early, makes waiting pointless.
-      int64_t latest = kNever;
-      for (int line : lines) {
-        int64_t start = earliest(state, line);
-        if (start == kNever || (flow_.lines[line].take > 0 && may_wait_[device])) continue;
-        latest = std::min(latest, std::max(start, first_moment(state, device)) + flow_.lines[line].cost);
+      int32_t latest = kNever;
+      for (size_t i = 0; i < lines.size(); ++i) {
+        starts_[i] = earliest(state, lines[i]);
+        const Flow::Line& line = flow_.lines[lines[i]];
+        if (starts_[i] == kNever || (line.take > 0 && may_wait_[device])) continue;
+        latest = std::min<int32_t>(latest, starts_[i] + int32_t(line.cost));
       }
-      for (int line : lines) {
-        int64_t start = earliest(state, line);
-        if (start == kNever) continue;
-        start = std::max(start, first_moment(state, device));
-        if (start > latest ||
-            (start == latest && flow_.lines[line].cost > 0 && latest > first_moment(state, device)))
+      for (size_t i = 0; i < lines.size(); ++i) {
+        int32_t start = starts_[i];
+        if (start == kNever || start > latest) continue;
+        if (start == latest && flow_.lines[lines[i]].cost > 0 && latest > first_moment(state, device))
           continue;
-        append(state, index, line, start, below);
+        if (twin_first(state, lines, i)) continue;
+        append(state, index, lines[i], start);
       }
     }
   }
 
-  // Operations come in order of (start, device).
-  int64_t first_moment(const State& state, int device) const {
-    return device > state.device ? state.now : state.now + 1;
-  }
-
-  void append(const State& state, int32_t index, int line, int64_t start, std::vector<State>& below) {
-    const Flow::Line& l = flow_.lines[line];
-    State child = state;
-    child.now = start;
-    child.device = l.device;
-    child.parent = index;
-    child.line = line;
-    child.free[l.device] = start + l.cost;
-    child.used[l.device] += l.take - l.give;
-    child.end[size_t(line) * m_ + child.next[line]++] = start + l.cost;
-    child.bound = bound(child);
-    if (child.bound >= below_ || dominated(child, below)) return;
-    below.push_back(std::move(child));
-  }
-
-  int64_t bound(const State& state) {
-    int64_t most = 0;
-    lower_.assign(flow_.lines.size(), 0);
-    std::fill(least_tail_.begin(), least_tail_.end(), kNever);
-    work_.assign(flow_.devices, 0);
-    begin_.assign(flow_.devices, kNever);
-    for (size_t i = 0; i < flow_.lines.size(); ++i) {
-      int k = state.next[i];
-      if (k == m_) continue;
-      const Flow::Line& l = flow_.lines[i];
-      int64_t start = std::max(state.free[l.device], first_moment(state, l.device));
-      for (const Flow::Feed& feed : l.inputs) {
-        int64_t end = state.end[size_t(feed.line) * m_ + k];
-        if (end < 0) end = lower_[feed.line] + (k - state.next[feed.line] + 1) * flow_.lines[feed.line].cost;
-        start = std::max(start, end + feed.delay);
-      }
-      lower_[i] = start;
-      most = std::max(most, start + l.cost + ends_.tail[i * m_ + k]);
-      work_[l.device] += (m_ - k) * l.cost;
-      begin_[l.device] = std::min(begin_[l.device], start);
-      least_tail_[l.device] = std::min(least_tail_[l.device], ends_.tail[i * m_ + m_ - 1]);
-    }
-    for (int d = 0; d < flow_.devices; ++d)
-      most = std::max(most, begin_[d] == kNever ? state.free[d] : begin_[d] + work_[d] + least_tail_[d]);
-    return most;
-  }
-
-  // Same operations done, and nothing later: the other one can copy any completion of this one.
-  bool no_later(const State& a, const State& b) const {
-    if (a.now > b.now || (a.now == b.now && a.device > b.device)) return false;
-    for (int d = 0; d < flow_.devices; ++d)
-      if (a.free[d] > std::max(b.free[d], b.now)) return false;
-    for (size_t i = 0; i < flow_.lines.size(); ++i)
-      for (const Flow::Feed& feed : flow_.lines[i].outputs)
-        for (int k = a.next[feed.line]; k < a.next[i]; ++k)
-          if (a.end[i * m_ + k] + feed.delay > std::max(b.end[i * m_ + k] + feed.delay, b.now)) return false;
-    return true;
-  }
-
-  bool dominated(const State& child, std::vector<State>& below) {
-    uint64_t hash = 1469598103934665603u;
-    for (int16_t count : child.next) hash = (hash ^ uint64_t(count)) * 1099511628211u;
-    std::vector<int32_t>& rivals = seen_[hash];
-    for (int32_t rival : rivals)
-      if (below[rival].bound >= 0 && below[rival].next == child.next && no_later(below[rival], child))
-        return true;
-    for (int32_t rival : rivals)
-      if (below[rival].bound >= 0 && below[rival].next == child.next && no_later(child, below[rival]))
-        below[rival].bound = -1;
-    rivals.push_back(int32_t(below.size()));
+  // Weight gradients of equal cost and memory can change places, so only the first one that could start by
+  // then does.
+  bool twin_first(const int32_t*, const std::vector<int>& lines, size_t i) const {
+    for (size_t j = 0; j < i; ++j)
+      if (twin_[lines[j]] == twin_[lines[i]] && starts_[j] <= starts_[i]) return true;
     return false;
   }
 
-  Listed rebuild(const std::vector<State>& finished) const {
-    const State* best = &finished.front();
-    for (const State& state : finished)
-      if (*std::max_element(state.free.begin(), state.free.end()) <
-          *std::max_element(best->free.begin(), best->free.end()))
-        best = &state;
-    std::vector<int> lines{best->line};
-    int32_t parent = best->parent;
+  void append(const int32_t* state, int32_t index, int line, int32_t start) {
+    const Flow::Line& l = flow_.lines[line];
+    const size_t at = below_level_.size();
+    below_level_.insert(below_level_.end(), state, state + stride_);
+    int32_t* child = &below_level_[at];
+    child[kNow] = start;
+    child[kDevice] = l.device;
+    child[kParent] = index;
+    child[kLine] = line;
+    child[free_ + l.device] = start + int32_t(l.cost);
+    int k = child[kFields + line]++;
+    child[ring_[line].at + k % ring_[line].kept] = start + int32_t(l.cost);
+    int64_t least = bound(child);
+    if (least < below_) child[kBound] = int32_t(least);
+    if (least >= below_ || dominated(child)) below_level_.resize(at);
+  }
+
+  // Start of the next operation of every line at the earliest; `barred` lines wait for memory until their
+  // device gave some back.
+  void lower_starts(const int32_t* state, const std::vector<int32_t>* gives) {
+    for (int i = 0; i < lines_; ++i) {
+      int k = next(state, i);
+      lower_[i] = kNever;
+      if (k == m_) continue;
+      const Flow::Line& l = flow_.lines[i];
+      int64_t start = std::max(state[free_ + l.device], first_moment(state, l.device));
+      for (const Flow::Feed& feed : l.inputs) {
+        int done = next(state, feed.line);
+        int64_t over = done > k ? end(state, feed.line, k)
+                                : lower_[feed.line] + (k - done + 1) * flow_.lines[feed.line].cost;
+        start = std::max(start, over + feed.delay);
+      }
+      if (gives && barred_[i]) start = std::max<int64_t>(start, (*gives)[l.device]);
+      lower_[i] = start;
+    }
+  }
+
+  // The first moment each device could have given memory back.
+  std::vector<int32_t> first_gives() const {
+    std::vector<int32_t> gives(flow_.devices, kNever);
+    for (int i = 0; i < lines_; ++i) {
+      const Flow::Line& l = flow_.lines[i];
+      if (lower_[i] == kNever || l.give <= l.take) continue;
+      gives[l.device] = int32_t(std::min<int64_t>(gives[l.device], lower_[i] + l.cost));
+    }
+    return gives;
+  }
+
+  int64_t bound(const int32_t* state) {
+    lower_.assign(lines_, 0);
+    barred_.assign(lines_, 0);
+    bool any = false;
+    for (int i = 0; i < lines_; ++i)
+      if (next(state, i) < m_ && !fits(state, flow_.lines[i])) barred_[i] = any = true;
+    lower_starts(state, nullptr);
+    if (any) {
+      std::vector<int32_t> gives = first_gives();
+      lower_starts(state, &gives);
+    }
+    int64_t most = 0;
+    for (int i = 0; i < lines_; ++i)
+      if (lower_[i] != kNever)
+        most = std::max(most, lower_[i] + flow_.lines[i].cost + ends_.tail[size_t(i) * m_ + next(state, i)]);
+    for (int d = 0; d < flow_.devices; ++d) most = std::max(most, device_bound(state, d));
+    return most;
+  }
+
+  // What is left of a device, from its first possible start: all operations with a tail of at least so much,
+  // and that.
+  int64_t device_bound(const int32_t* state, int d) const {
+    const std::vector<int>& lines = flow_.of_device[d];
+    int64_t begin = kNever;
+    for (int line : lines) begin = std::min<int64_t>(begin, lower_[line]);
+    if (begin == kNever) return state[free_ + d];
+    int64_t most = 0;
+    for (const Threshold& threshold : thresholds_[d]) {
+      int64_t work = 0;
+      for (size_t j = 0; j < lines.size(); ++j)
+        work += std::max(0, threshold.count[j] - next(state, lines[j])) * flow_.lines[lines[j]].cost;
+      if (work > 0) most = std::max(most, begin + work + threshold.tail);
+    }
+    return most;
+  }
+
+  void find_thresholds() {
+    thresholds_.resize(flow_.devices);
+    for (int d = 0; d < flow_.devices; ++d) {
+      const std::vector<int>& lines = flow_.of_device[d];
+      std::vector<int64_t> tails;
+      for (int line : lines)
+        for (int k : {m_ / 2, m_ - 1}) tails.push_back(ends_.tail[size_t(line) * m_ + k]);
+      std::sort(tails.begin(), tails.end());
+      tails.erase(std::unique(tails.begin(), tails.end()), tails.end());
+      for (int64_t tail : tails) {
+        Threshold& threshold = thresholds_[d].emplace_back(Threshold{tail, {}});
+        for (int line : lines) {
+          int count = 0;
+          while (count < m_ && ends_.tail[size_t(line) * m_ + count] >= tail) ++count;
+          threshold.count.push_back(count);
+        }
+      }
+    }
+  }
+
+  // Lines that can change places have the same number.
+  void find_twins() {
+    for (int i = 0; i < lines_; ++i) {
+      const Flow::Line& line = flow_.lines[i];
+      twin_.push_back(i);
+      if (!line.outputs.empty() || line.take > 0) continue;
+      for (int j = 0; j < i; ++j) {
+        const Flow::Line& other = flow_.lines[j];
+        if (other.outputs.empty() && other.take == 0 && other.device == line.device &&
+            other.cost == line.cost && other.give == line.give && twin_[j] == j)
+          twin_[i] = j;
+      }
+    }
+  }
+
+  // Same operations done, and nothing later: the other one can copy any completion of this one.
+  bool no_later(const int32_t* a, const int32_t* b) const {
+    if (a[kNow] > b[kNow] || (a[kNow] == b[kNow] && a[kDevice] > b[kDevice])) return false;
+    for (int d = 0; d < flow_.devices; ++d)
+      if (a[free_ + d] > std::max(b[free_ + d], b[kNow])) return false;
+    for (int i = 0; i < lines_; ++i)
+      for (const Flow::Feed& feed : flow_.lines[i].outputs) {
+        int first = std::max(next(a, feed.line), next(a, i) - ring_[i].kept);
+        for (int k = first; k < next(a, i); ++k)
+          if (end(a, i, k) + feed.delay > std::max<int64_t>(end(b, i, k) + feed.delay, b[kNow])) return false;
+      }
+    return true;
+  }
+
+  // Is there a record with the same operations that is nowhere later? Records that this one replaces are cut.
+  bool dominated(const int32_t* child) {
+    uint64_t hash = 1469598103934665603u;
+    for (int i = 0; i < lines_; ++i) hash = (hash ^ uint64_t(next(child, i))) * 1099511628211u;
+    int32_t& head = bucket_[(hash ^ hash >> 29) & (bucket_.size() - 1)];
+    auto rival = [&](int32_t i) { return &below_level_[size_t(i) * stride_]; };
+    auto same = [&](const int32_t* r) {
+      return r[kBound] != kCut && std::equal(r + kFields, r + free_, child + kFields);
+    };
+    for (int32_t i = head; i >= 0; i = chain_[i])
+      if (same(rival(i)) && no_later(rival(i), child)) return true;
+    for (int32_t i = head; i >= 0; i = chain_[i])
+      if (same(rival(i)) && no_later(child, rival(i))) rival(i)[kBound] = kCut;
+    chain_.push_back(head);
+    head = int32_t(chain_.size()) - 1;
+    return false;
+  }
+
+  Listed rebuild(const std::vector<int32_t>& finished) const {
+    const int32_t* best = nullptr;
+    auto length = [&](const int32_t* state) {
+      return *std::max_element(state + free_, state + free_ + flow_.devices);
+    };
+    for (size_t at = 0; at < finished.size(); at += stride_) {
+      if (finished[at + kBound] == kCut) continue;
+      if (!best || length(&finished[at]) < length(best)) best = &finished[at];
+    }
+    CHECK(best != nullptr);
+    std::vector<int> lines{best[kLine]};
+    int32_t parent = best[kParent];
     for (size_t depth = history_.size(); depth-- > 1;) {
       lines.push_back(history_[depth][parent].line);
       parent = history_[depth][parent].parent;
     }
     FlowOrder order(flow_.devices);
-    std::vector<int> next(flow_.lines.size(), 0);
+    std::vector<int> next(lines_, 0);
     for (size_t i = lines.size(); i-- > 0;)
       order[flow_.lines[lines[i]].device].push_back({lines[i], next[lines[i]]++});
     return retime(flow_, std::move(order));
   }
 
   const Flow& flow_;
-  const int m_;
+  const int m_, lines_;
   int64_t below_;
   size_t width_;
   HeadTail ends_;
-  std::vector<char> may_wait_;
-  std::vector<int64_t> lower_, least_tail_, work_, begin_;
-  std::unordered_map<uint64_t, std::vector<int32_t>> seen_;
+  int free_ = 0, stride_ = 0;
+  std::vector<Ring> ring_;
+  std::vector<char> may_wait_, barred_;
+  std::vector<int> twin_;
+  std::vector<std::vector<Threshold>> thresholds_;
+  std::vector<int64_t> lower_;
+  std::vector<int32_t> starts_, below_level_, bucket_, chain_;
   std::vector<std::vector<Came>> history_;
 };
 
 }  // namespace
 
 Enumerated enumerate(const Flow& flow, int64_t below, size_t width, int64_t work, int64_t& spent) {
+  // Times are kept in 32 bits; on a grid that fine no two partial schedules would meet anyway.
+  if (below >= kNever / 4) return {};
   return Enumeration(flow, below, width).run(work, spent);
 }
 

@@ -61,6 +61,7 @@ class Lister {
     listed_.order.resize(flow.devices);
     listed_.end.assign(flow.lines.size() * m_, -1);
     for (int device = 0; device < flow.devices; ++device) vaults_.emplace_back(flow, device);
+    find_owners();
     warmup_ = policy.warmup;
     if (warmup_.empty()) warmup_.assign(flow.devices, INT64_MAX);
   }
@@ -98,6 +99,21 @@ class Lister {
     return device;
   }
 
+  // The forward line whose micro-batches leave through each line; -1 where none does.
+  void find_owners() {
+    owner_.assign(flow_.lines.size(), -1);
+    live_.assign(flow_.lines.size(), 0);
+    if (policy_.quota.empty()) return;
+    for (size_t i = 0; i < flow_.lines.size(); ++i) {
+      const Flow::Line& line = flow_.lines[i];
+      if (line.kind != StepKind::kBackward && line.kind != StepKind::kWeightGrad) continue;
+      for (int j : flow_.of_device[line.device])
+        if (flow_.lines[j].kind == StepKind::kForward && flow_.lines[j].stage == line.stage &&
+            flow_.lines[j].stream == line.stream)
+          owner_[i] = j;
+    }
+  }
+
   // When the inputs of the next operation of `line` are there; kNever while one is not scheduled. Kept up to
   // date because choosing asks far more often than anything changes.
   void refresh(int line) {
@@ -118,6 +134,8 @@ class Lister {
     const Flow::Line& l = flow_.lines[line];
     int k = next_[line];
     if (l.kind == StepKind::kForward && k > 0 && l.cost > warmup_[l.device]) return kNever;
+    if (!policy_.quota.empty() && l.kind == StepKind::kForward && live_[line] >= policy_.quota[line])
+      return kNever;
     if (l.take > 0 && !vaults_[l.device].may_take(k, l.take)) return kNever;
     return std::max(free_[l.device], ready_[line]);
   }
@@ -153,6 +171,8 @@ class Lister {
     listed_.end[size_t(choice.line) * m_ + k] = free_[device];
     listed_.order[device].push_back({choice.line, k});
     vaults_[device].run(k, line.take, line.give);
+    if (line.kind == StepKind::kForward) ++live_[choice.line];
+    if (owner_[choice.line] >= 0) --live_[owner_[choice.line]];
     refresh(choice.line);
     for (const Flow::Feed& feed : line.outputs)
       if (next_[feed.line] == k) refresh(feed.line);
@@ -169,7 +189,7 @@ class Lister {
   const Flow& flow_;
   const Policy& policy_;
   const int m_;
-  std::vector<int> next_;
+  std::vector<int> next_, owner_, live_;
   std::vector<int64_t> free_, starts_, warmup_, ready_;
   std::vector<Choice> best_;
   std::vector<Vault> vaults_;

@@ -16,6 +16,9 @@ struct Policy {
   /// Ticks of forwards a device may run before its first backward (micro-batch 0 excepted); empty: no limit.
   /// One forward too many delays that backward on every device behind it.
   std::vector<int64_t> warmup;
+  /// Micro-batches that a forward line may have live on its device, [line]; empty: no limit. Keeps early
+  /// chunks from taking the memory that later chunks of the same micro-batches need.
+  std::vector<int> quota;
 };
 
 /// An order with its times: end of each operation in ticks, [line * microbatches + microbatch].

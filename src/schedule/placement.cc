@@ -16,12 +16,35 @@ std::vector<int> place(Placement placement, int devices, int chunks) {
   return device;
 }
 
+namespace {
+
+struct PlacementName {
+  std::string_view name;
+  Placement placement;
+};
+
+constexpr PlacementName kNames[] = {{"linear", Placement::kLinear},
+                                    {"loop", Placement::kLoop},
+                                    {"zigzag", Placement::kZigzag},
+                                    {"v", Placement::kZigzag},
+                                    {"bidirectional", Placement::kBidirectional}};
+
+}  // namespace
+
 Placement parse_placement(std::string_view name, std::string_view where) {
-  if (name == "linear") return Placement::kLinear;
-  if (name == "loop") return Placement::kLoop;
-  if (name == "v" || name == "zigzag") return Placement::kZigzag;
-  input_error("{}: unknown placement '{}'; use linear, loop, v or zigzag{}", where, name,
-              did_you_mean(name, {"linear", "loop", "v", "zigzag"}));
+  std::vector<std::string> known;
+  for (const PlacementName& row : kNames) {
+    if (row.name == name) return row.placement;
+    known.emplace_back(row.name);
+  }
+  input_error("{}: unknown placement '{}'; use linear, loop, v, zigzag or bidirectional{}", where, name,
+              did_you_mean(name, known));
+}
+
+std::string_view placement_name(Placement placement) {
+  for (const PlacementName& row : kNames)
+    if (row.placement == placement) return row.name;
+  bug(__FILE__, __LINE__, "a placement without a name");
 }
 
 Schedule blank(std::string_view name, Placement placement, const ScheduleParams& params, int chunks) {
@@ -29,7 +52,15 @@ Schedule blank(std::string_view name, Placement placement, const ScheduleParams&
                     .devices = params.devices,
                     .stages = params.devices * chunks,
                     .microbatches = params.microbatches};
-  for (int device : place(placement, params.devices, chunks)) schedule.placement.push_back({device});
+  std::vector<int> devices = place(placement, params.devices, chunks);
+  for (int device : devices) schedule.placement.push_back({device});
+  if (placement == Placement::kBidirectional) {
+    if (params.microbatches % 2)
+      input_error("schedule {}: {} micro-batches; half of them go each way, so use an even number", name,
+                  params.microbatches);
+    schedule.streams = 2;
+    for (int device : devices) schedule.placement.push_back({params.devices - 1 - device});
+  }
   schedule.order.resize(params.devices);
   return schedule;
 }

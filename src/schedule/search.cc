@@ -9,6 +9,7 @@
 #include "schedule/list_schedule.h"
 #include "schedule/polish.h"
 #include "schedule/seeds.h"
+#include "schedule/shake.h"
 
 namespace partita {
 namespace {
@@ -76,18 +77,21 @@ class Search {
     return *list_schedule(flow_, policy);
   }
 
+  // Visits the pool again and again. The first visits justify as they are; later ones after a shake, or
+  // follow the order with many steps moved together. The best is visited every other time.
   void improve() {
-    uint64_t random = 0x9E3779B97F4A7C15u;
+    Dice dice;
     for (size_t round = 0; !optimal() && !exhausted(); ++round) {
-      const Candidate& base = pool_[round % pool_.size()];
+      const bool first = round < kPool;
+      const Candidate& base = pool_[first || round % 2 ? (round / (first ? 1 : 2)) % pool_.size() : 0];
       Listed from = base.listed;
       std::string origin = base.origin;
-      // The first visits justify as they are; later ones after a small shake of the starts.
-      if (round >= kPool) shake(from, random);
-      Listed better = justify(from, round % 2 ? 0.0 : 1.0);
-      if (score(better, problem_.objective) < score(pool_.back().listed, problem_.objective) &&
-          !known(better))
-        offer(std::move(better), origin + ", justified");
+      if (!first && round % 8 < 6) {
+        drifted(std::move(from), origin, dice);
+        continue;
+      }
+      if (!first) shake(flow_, dice, from.end);
+      accept(justify(from, round % 2 ? 0.0 : 1.0), origin, ", justified");
     }
   }
 
@@ -137,11 +141,13 @@ class Search {
 
   const std::string& certified() const { return certified_; }
 
-  // Device by device, one forward more or fewer before the first backward, as long as that helps.
-  void tune_warmup(const std::vector<NamedPolicy>& policies) {
+  // Device by device one forward more or fewer before the first backward, or a share of the memory from one
+  // chunk to another, as long as that helps.
+  void tune_policies(const std::vector<NamedPolicy>& policies) {
     std::vector<std::pair<std::pair<int64_t, int64_t>, size_t>> ranked;
     for (size_t i = 0; i < policies.size(); ++i)
-      if (!policies[i].policy.warmup.empty()) ranked.push_back({scores_.at(policies[i].name), i});
+      if (!policies[i].policy.warmup.empty() || !policies[i].policy.quota.empty())
+        ranked.push_back({scores_.at(policies[i].name), i});
     std::sort(ranked.begin(), ranked.end());
     // Equal scores are most often equal orders.
     ranked.erase(
@@ -155,29 +161,56 @@ class Search {
   int64_t bound() const { return bound_; }
 
  private:
-  static constexpr size_t kPool = 12, kTuned = 3, kPolished = 3;
+  static constexpr size_t kPool = 12, kTuned = 4, kPolished = 3;
   static constexpr int64_t kEnumerable = 300, kPolishable = 20'000, kStates = 4'000'000, kCoarse = 1'000;
 
   void tune(NamedPolicy from, std::pair<int64_t, int64_t> best) {
-    std::vector<int64_t> forward(flow_.devices, 0);
-    for (const Flow::Line& line : flow_.lines)
-      if (line.kind == StepKind::kForward) forward[line.device] = std::max(forward[line.device], line.cost);
-    for (bool helped = true; helped && !exhausted();) {
+    for (bool helped = true; helped && !exhausted() && !optimal();) {
       helped = false;
-      for (int device = 0; device < flow_.devices && !exhausted(); ++device)
-        for (int64_t change : {forward[device], -forward[device]}) {
-          NamedPolicy trial = from;
-          trial.policy.warmup[device] += change;
-          spent_ += ops_;
-          Listed listed = *list_schedule(flow_, trial.policy);
-          auto now = score(listed, problem_.objective);
-          if (now >= best) continue;
-          best = now;
-          from = std::move(trial);
-          helped = true;
-          offer(std::move(listed), from.name + ", tuned");
-        }
+      for (const Policy& changed : neighbours(from.policy)) {
+        if (exhausted()) return;
+        spent_ += ops_;
+        Listed listed = *list_schedule(flow_, changed);
+        auto now = score(listed, problem_.objective);
+        if (now >= best) continue;
+        best = now;
+        from.policy = changed;
+        helped = true;
+        offer(std::move(listed), from.name + ", tuned");
+      }
     }
+  }
+
+  std::vector<Policy> neighbours(const Policy& from) const {
+    std::vector<Policy> all;
+    if (!from.quota.empty()) move_quota(from, all);
+    if (from.warmup.empty()) return all;
+    for (int device = 0; device < flow_.devices; ++device) {
+      int64_t forward = 0;
+      for (int line : flow_.of_device[device])
+        if (flow_.lines[line].kind == StepKind::kForward) forward = std::max(forward, flow_.lines[line].cost);
+      for (int64_t change : {forward, -forward}) {
+        all.push_back(from);
+        all.back().warmup[device] += change;
+      }
+    }
+    return all;
+  }
+
+  // On every device one micro-batch less of a chunk, and one more of another.
+  void move_quota(const Policy& from, std::vector<Policy>& all) const {
+    for (int less = 0; less < problem_.chunks; ++less)
+      for (int more = 0; more < problem_.chunks; ++more) {
+        if (less == more) continue;
+        Policy to = from;
+        for (size_t i = 0; i < flow_.lines.size(); ++i) {
+          if (to.quota[i] == INT32_MAX) continue;
+          int chunk = flow_.lines[i].stage / flow_.devices;
+          if (chunk == less) to.quota[i] = std::max(1, to.quota[i] - 1);
+          if (chunk == more) ++to.quota[i];
+        }
+        all.push_back(std::move(to));
+      }
   }
 
   bool known(const Listed& listed) const {
@@ -185,13 +218,18 @@ class Search {
                        [&](const Candidate& c) { return c.listed.end == listed.end; });
   }
 
-  void shake(Listed& listed, uint64_t& random) const {
-    int64_t most = 1;
-    for (const Flow::Line& line : flow_.lines) most = std::max(most, 2 * line.cost);
-    for (int64_t& end : listed.end) {
-      random = random * 6364136223846793005u + 1442695040888963407u;
-      end += int64_t((random >> 33) % uint64_t(2 * most + 1)) - most;
-    }
+  void drifted(Listed from, const std::string& origin, Dice& dice) {
+    Policy policy{.rank = starts_of(flow_, from)};
+    for (int64_t turns = 1 + dice.roll(3); turns > 0; --turns) drift(flow_, dice, policy.rank);
+    policy.patience = double(dice.roll(3)) / 2;
+    spent_ += ops_;
+    accept(*list_schedule(flow_, policy), origin, ", drifted");
+  }
+
+  void accept(Listed listed, const std::string& origin, const char* how) {
+    if (score(listed, problem_.objective) >= score(pool_.back().listed, problem_.objective) || known(listed))
+      return;
+    offer(std::move(listed), origin.ends_with(how) ? origin : origin + how);
   }
 
   const SearchProblem& problem_;
@@ -268,7 +306,7 @@ Found search_schedule(const SearchProblem& problem) {
   std::vector<NamedPolicy> policies = greedy_policies(problem, flow);
   for (const NamedPolicy& greedy : policies)
     if (!search.list(greedy.policy, greedy.name)) too_small(problem, flow);
-  search.tune_warmup(policies);
+  search.tune_policies(policies);
   search.enumerate_small();
   search.improve();
   search.polish_best(search.budget() / 6);
