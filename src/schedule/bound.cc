@@ -66,8 +66,9 @@ std::vector<Job> jobs_of(const Flow& flow, const HeadTail& ends, int device) {
 
 }  // namespace
 
-int64_t makespan_bound(const Flow& flow) {
-  HeadTail ends = heads_and_tails(flow);
+int64_t makespan_bound(const Flow& flow) { return makespan_bound(flow, heads_and_tails(flow)); }
+
+int64_t makespan_bound(const Flow& flow, const HeadTail& ends) {
   std::vector<std::vector<int64_t>> distance;
   if (any_cap(flow)) distance = distances(flow);
   const Flow back = reversed(flow);

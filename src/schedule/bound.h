@@ -23,6 +23,8 @@ HeadTail heads_and_tails(const Flow& flow);
 /// more forwards than the cap holds before a micro-batch comes back) and while it drains. Example: 1f1b's
 /// pipeline has (m + P - 1)(F + B), so 1f1b is optimal.
 int64_t makespan_bound(const Flow& flow);
+/// The same with heads and tails in hand.
+int64_t makespan_bound(const Flow& flow, const HeadTail& ends);
 
 /// Ticks below which the longest span of a single device cannot be: its work, or the memory-time over the
 /// cap.

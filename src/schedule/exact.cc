@@ -13,10 +13,11 @@ constexpr int32_t kNever = INT32_MAX;
 constexpr int32_t kCut = -1;  // bound of a partial schedule that another one has replaced
 
 // A partial schedule is a record of whole numbers, and a level one array of them: copying and comparing
-// states is most of the work. No operation may start before kNow, and at kNow only on devices after kDevice.
-// After the fields follow how many operations of each line ran, when each device is free, and the last few
-// ends of each line: of older ones everything has arrived.
-enum Field { kNow, kDevice, kBound, kParent, kLine, kFields };
+// states is most of the work. No operation may start before kNow, and at kNow only on devices after kDevice;
+// kMean is the bound of the average device. After the fields follow how many operations of each line ran,
+// when each device is free, what its remaining work and tail come to, and the last few ends of each line: of
+// older ones everything has arrived.
+enum Field { kNow, kDevice, kBound, kMean, kParent, kLine, kFields };
 
 class Enumeration {
  public:
@@ -34,7 +35,8 @@ class Enumeration {
       may_wait_.push_back(flow.cap[d] != INT64_MAX && takers > 1);
     }
     free_ = kFields + lines_;
-    int at = free_ + flow.devices;
+    left_ = free_ + flow.devices;
+    int at = left_ + flow.devices;
     for (const Flow::Line& line : flow.lines) {
       int64_t delay = 0;
       for (const Flow::Feed& feed : line.outputs) delay = std::max(delay, feed.delay);
@@ -52,7 +54,10 @@ class Enumeration {
     const size_t ops = size_t(lines_) * m_;
     std::vector<int32_t> level(stride_, 0);
     level[kDevice] = -1;
-    bool complete = true;
+    for (int d = 0; d < flow_.devices; ++d) level[left_ + d] = int32_t(left_of(level.data(), d));
+    // Operations without a cost may share their moment with others of the device, and that is not met here.
+    bool complete =
+        std::all_of(flow_.lines.begin(), flow_.lines.end(), [](const Flow::Line& l) { return l.cost > 0; });
     for (size_t depth = 0; depth < ops && !level.empty(); ++depth) {
       // What is left of the work is shared by the levels to come.
       size_t width = std::min<size_t>(
@@ -100,7 +105,7 @@ class Enumeration {
     auto better = [&](int32_t a, int32_t b) {
       const int32_t *x = &level[size_t(a) * stride_], *y = &level[size_t(b) * stride_];
       if (x[kBound] != y[kBound]) return x[kBound] < y[kBound];
-      if (x[kNow] != y[kNow]) return x[kNow] < y[kNow];
+      if (x[kMean] != y[kMean]) return x[kMean] < y[kMean];
       return std::lexicographical_compare(x + kFields, x + stride_, y + kFields, y + stride_);
     };
     if (order.size() > width) {
@@ -158,33 +163,25 @@ class Enumeration {
   }
 
   void expand(const int32_t* state, int32_t index) {
-    for (int device = 0; device < flow_.devices; ++device) {
-      const std::vector<int>& lines = flow_.of_device[device];
-      starts_.resize(lines.size());
-      // Work that would fit wholly before a later start, and may always run early, makes waiting pointless.
-      int32_t latest = kNever;
-      for (size_t i = 0; i < lines.size(); ++i) {
-        starts_[i] = earliest(state, lines[i]);
-        const Flow::Line& line = flow_.lines[lines[i]];
-        if (starts_[i] == kNever || (line.take > 0 && may_wait_[device])) continue;
-        latest = std::min<int32_t>(latest, starts_[i] + int32_t(line.cost));
-      }
-      for (size_t i = 0; i < lines.size(); ++i) {
-        int32_t start = starts_[i];
-        if (start == kNever || start > latest) continue;
-        if (start == latest && flow_.lines[lines[i]].cost > 0 && latest > first_moment(state, device))
-          continue;
-        if (twin_first(state, lines, i)) continue;
-        append(state, index, lines[i], start);
-      }
+    starts_.resize(lines_);
+    // Work that would fit wholly before a later start, and may always run early, makes waiting pointless;
+    // operations come in order of their start, so that holds across devices.
+    int32_t latest = kNever;
+    for (int i = 0; i < lines_; ++i) {
+      starts_[i] = earliest(state, i);
+      const Flow::Line& line = flow_.lines[i];
+      if (starts_[i] == kNever || (line.take > 0 && may_wait_[line.device])) continue;
+      latest = std::min<int32_t>(latest, starts_[i] + std::max<int32_t>(1, int32_t(line.cost)));
     }
+    for (int i = 0; i < lines_; ++i)
+      if (starts_[i] < latest && starts_[i] != kNever && !twin_first(i)) append(state, index, i, starts_[i]);
   }
 
   // Weight gradients of equal cost and memory can change places, so only the first one that could start by
   // then does.
-  bool twin_first(const int32_t*, const std::vector<int>& lines, size_t i) const {
-    for (size_t j = 0; j < i; ++j)
-      if (twin_[lines[j]] == twin_[lines[i]] && starts_[j] <= starts_[i]) return true;
+  bool twin_first(int i) const {
+    for (int j = twin_[i]; j < i; ++j)
+      if (twin_[j] == twin_[i] && starts_[j] <= starts_[i]) return true;
     return false;
   }
 
@@ -200,6 +197,7 @@ class Enumeration {
     child[free_ + l.device] = start + int32_t(l.cost);
     int k = child[kFields + line]++;
     child[ring_[line].at + k % ring_[line].kept] = start + int32_t(l.cost);
+    child[left_ + l.device] = int32_t(left_of(child, l.device));
     int64_t least = bound(child);
     if (least < below_) child[kBound] = int32_t(least);
     if (least >= below_ || dominated(child)) below_level_.resize(at);
@@ -236,7 +234,7 @@ class Enumeration {
     return gives;
   }
 
-  int64_t bound(const int32_t* state) {
+  int64_t bound(int32_t* state) {
     lower_.assign(lines_, 0);
     barred_.assign(lines_, 0);
     bool any = false;
@@ -251,23 +249,31 @@ class Enumeration {
     for (int i = 0; i < lines_; ++i)
       if (lower_[i] != kNever)
         most = std::max(most, lower_[i] + flow_.lines[i].cost + ends_.tail[size_t(i) * m_ + next(state, i)]);
-    for (int d = 0; d < flow_.devices; ++d) most = std::max(most, device_bound(state, d));
+    begin_.assign(flow_.devices, kNever);
+    for (int i = 0; i < lines_; ++i) {
+      int32_t& begin = begin_[flow_.lines[i].device];
+      begin = int32_t(std::min<int64_t>(begin, lower_[i]));
+    }
+    int64_t sum = 0;
+    for (int d = 0; d < flow_.devices; ++d) {
+      int64_t over = begin_[d] == kNever ? state[free_ + d] : int64_t(begin_[d]) + state[left_ + d];
+      most = std::max(most, over);
+      sum += over;
+    }
+    state[kMean] = int32_t(std::min<int64_t>(sum / flow_.devices, kNever));
     return most;
   }
 
-  // What is left of a device, from its first possible start: all operations with a tail of at least so much,
-  // and that.
-  int64_t device_bound(const int32_t* state, int d) const {
+  // What is left of a device from its next start on: all operations with a tail of at least so much, and
+  // that.
+  int64_t left_of(const int32_t* state, int d) const {
     const std::vector<int>& lines = flow_.of_device[d];
-    int64_t begin = kNever;
-    for (int line : lines) begin = std::min<int64_t>(begin, lower_[line]);
-    if (begin == kNever) return state[free_ + d];
     int64_t most = 0;
     for (const Threshold& threshold : thresholds_[d]) {
       int64_t work = 0;
       for (size_t j = 0; j < lines.size(); ++j)
         work += std::max(0, threshold.count[j] - next(state, lines[j])) * flow_.lines[lines[j]].cost;
-      if (work > 0) most = std::max(most, begin + work + threshold.tail);
+      if (work > 0) most = std::max(most, work + threshold.tail);
     }
     return most;
   }
@@ -367,13 +373,13 @@ class Enumeration {
   int64_t below_;
   size_t width_;
   HeadTail ends_;
-  int free_ = 0, stride_ = 0;
+  int free_ = 0, left_ = 0, stride_ = 0;
   std::vector<Ring> ring_;
   std::vector<char> may_wait_, barred_;
   std::vector<int> twin_;
   std::vector<std::vector<Threshold>> thresholds_;
   std::vector<int64_t> lower_;
-  std::vector<int32_t> starts_, below_level_, bucket_, chain_;
+  std::vector<int32_t> starts_, begin_, below_level_, bucket_, chain_;
   std::vector<std::vector<Came>> history_;
 };
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "schedule/bound.h"
-#include "schedule/jackson.h"
 
 namespace partita {
 namespace {
@@ -94,13 +93,52 @@ class Pass {
     return head;
   }
 
-  // Everything this operation waits for on its own device ran there, one after another.
+  // A line of operations that must end before another operation: heads ascend, all have the same tail.
+  struct Queue {
+    const int64_t* head;
+    const int64_t* last;
+    int64_t cost, distance, left;
+  };
+
+  // Everything this operation waits for on its own device ran there, one after another: Jackson's preemptive
+  // order, over whole lines, longest distance first.
   int64_t crowd(int i, int k) {
-    jobs_.clear();
-    for (const Ancestor& from : ancestors_[i])
-      for (int j = k - from.shift; j >= 0 && j > k - from.shift - depth_; --j)
-        jobs_.push_back({head_[at(from.line, j)], flow_.lines[from.line].cost, from.distance});
-    return jackson(jobs_);
+    queues_.clear();
+    int64_t now = INT64_MAX;
+    for (const Ancestor& from : ancestors_[i]) {
+      int last = k - from.shift, first = std::max(0, last - depth_ + 1);
+      int64_t cost = flow_.lines[from.line].cost;
+      if (last < 0 || cost == 0) continue;
+      const int64_t* heads = &head_[at(from.line, 0)];
+      queues_.push_back({heads + first, heads + last + 1, cost, from.distance, cost});
+      now = std::min(now, heads[first]);
+    }
+    int64_t bound = 0;
+    while (run_one(now, bound)) {
+    }
+    return bound;
+  }
+
+  // Runs the released operation with the longest distance until it ends or a more urgent one is released.
+  bool run_one(int64_t& now, int64_t& bound) {
+    int64_t release = INT64_MAX;
+    for (Queue& queue : queues_) {
+      if (queue.head == queue.last) continue;
+      if (*queue.head > now) {
+        release = std::min(release, *queue.head);
+        continue;
+      }
+      int64_t until = std::min(queue.left, release - now);
+      now += until;
+      queue.left -= until;
+      if (queue.left > 0) return true;
+      bound = std::max(bound, now + queue.distance);
+      queue.left = queue.cost;
+      ++queue.head;
+      return true;
+    }
+    now = release;
+    return release != INT64_MAX;
   }
 
   // Ticks from the end of `from` to the start of every other line, for one micro-batch.
@@ -132,8 +170,11 @@ class Pass {
           for (const Ancestor& before : ancestors_[room.leave])
             if (!knows(ancestors_[i], before.line) && !knows(through[i], before.line))
               through[i].push_back({before.line, room.window, 0});
-    for (size_t i = 0; i < through.size(); ++i)
+    for (size_t i = 0; i < through.size(); ++i) {
       ancestors_[i].insert(ancestors_[i].end(), through[i].begin(), through[i].end());
+      std::stable_sort(ancestors_[i].begin(), ancestors_[i].end(),
+                       [](const Ancestor& a, const Ancestor& b) { return a.distance > b.distance; });
+    }
   }
 
   static bool knows(const std::vector<Ancestor>& list, int line) {
@@ -146,7 +187,7 @@ class Pass {
   std::vector<const Room*> enters_;
   std::vector<std::vector<Ancestor>> ancestors_;
   std::vector<int64_t> head_;
-  std::vector<Job> jobs_;
+  std::vector<Queue> queues_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "schedule/bound.h"
 #include "schedule/exact.h"
 #include "schedule/list_schedule.h"
+#include "schedule/policies.h"
 #include "schedule/polish.h"
 #include "schedule/seeds.h"
 #include "schedule/shake.h"
@@ -32,7 +33,8 @@ class Search {
       : problem_(problem),
         flow_(flow),
         back_(reversed(flow)),
-        bound_(problem.objective == Objective::kSpan ? span_bound(flow) : makespan_bound(flow)) {
+        ends_(heads_and_tails(flow)),
+        bound_(problem.objective == Objective::kSpan ? span_bound(flow) : makespan_bound(flow, ends_)) {
     ops_ = int64_t(flow.lines.size()) * flow.microbatches;
     budget_ = std::max(passes.least, passes.per_op * ops_);
     for (int i = 1; i < problem.effort; ++i) budget_ *= 3;
@@ -139,6 +141,23 @@ class Search {
     }
   }
 
+  // Larger problems: the most promising partial schedules only, from both ends of the step.
+  void beam() {
+    if (problem_.objective != Objective::kMakespan || ops_ <= kEnumerable) return;
+    int64_t states = kBeamSteps / int64_t(flow_.lines.size());
+    for (int i = 3; i < problem_.effort; ++i) states *= 3;
+    for (int i = 3; i > problem_.effort; --i) states /= 3;
+    if (states < kNarrowest * ops_) return;
+    for (const Flow* flow : {&flow_, static_cast<const Flow*>(&back_)}) {
+      if (optimal()) return;
+      int64_t spent = 0;
+      Enumerated found = enumerate(*flow, pool_.front().listed.makespan, kWidest, states, spent);
+      if (!found.better) continue;
+      offer(flow == &flow_ ? std::move(*found.better) : turned(found.better->order), "beam");
+    }
+  }
+
+  const HeadTail& ends() const { return ends_; }
   const std::string& certified() const { return certified_; }
 
   // Device by device one forward more or fewer before the first backward, or a share of the memory from one
@@ -163,6 +182,8 @@ class Search {
  private:
   static constexpr size_t kPool = 12, kTuned = 4, kPolished = 3;
   static constexpr int64_t kEnumerable = 300, kPolishable = 20'000, kStates = 4'000'000, kCoarse = 1'000;
+  static constexpr int64_t kBeamSteps = 8'000'000, kNarrowest = 8;
+  static constexpr size_t kWidest = 2'000;
 
   void tune(NamedPolicy from, std::pair<int64_t, int64_t> best) {
     for (bool helped = true; helped && !exhausted() && !optimal();) {
@@ -213,6 +234,16 @@ class Search {
       }
   }
 
+  // An order of the reversed flow, read from its end.
+  Listed turned(FlowOrder order) const {
+    const int count = int(flow_.lines.size()), m = flow_.microbatches;
+    for (std::vector<Op>& list : order) {
+      std::reverse(list.begin(), list.end());
+      for (Op& op : list) op = {count - 1 - op.line, m - 1 - op.microbatch};
+    }
+    return retime(flow_, std::move(order));
+  }
+
   bool known(const Listed& listed) const {
     return std::any_of(pool_.begin(), pool_.end(),
                        [&](const Candidate& c) { return c.listed.end == listed.end; });
@@ -235,6 +266,7 @@ class Search {
   const SearchProblem& problem_;
   const Flow& flow_;
   Flow back_;
+  HeadTail ends_;
   int64_t bound_, ops_ = 0, spent_ = 0, budget_ = 0;
   std::string certified_ = "heads, tails and memory";
   std::vector<Candidate> pool_;
@@ -303,11 +335,12 @@ Found search_schedule(const SearchProblem& problem) {
     if (within_caps(flow, listed.order)) search.offer(std::move(listed), seed.name);
   }
   // All of them, even when the first is optimal: the other measure decides among equals.
-  std::vector<NamedPolicy> policies = greedy_policies(problem, flow);
+  std::vector<NamedPolicy> policies = greedy_policies(problem, flow, search.ends());
   for (const NamedPolicy& greedy : policies)
     if (!search.list(greedy.policy, greedy.name)) too_small(problem, flow);
   search.tune_policies(policies);
   search.enumerate_small();
+  search.beam();
   search.improve();
   search.polish_best(search.budget() / 6);
   search.polish_other(search.budget() / 6);
@@ -324,7 +357,7 @@ Found replan(const SearchProblem& problem, const Schedule& before) {
   follow.patience = 0;
   search.list(follow, "kept order followed at once");
   search.offer(std::move(kept), "kept order");
-  for (const NamedPolicy& greedy : greedy_policies(problem, flow)) {
+  for (const NamedPolicy& greedy : greedy_policies(problem, flow, search.ends())) {
     if (search.exhausted()) break;
     search.list(greedy.policy, greedy.name);
   }

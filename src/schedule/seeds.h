@@ -19,12 +19,4 @@ struct Seed {
 /// split or fused to suit it. Their memory may exceed the caps.
 std::vector<Seed> named_seeds(const SearchProblem& problem, const Flow& flow);
 
-/// Rankings for a list scheduler that no named schedule has: depth first, breadth first, groups, backward
-/// first.
-struct NamedPolicy {
-  std::string name;
-  Policy policy;
-};
-std::vector<NamedPolicy> greedy_policies(const SearchProblem& problem, const Flow& flow);
-
 }  // namespace partita
