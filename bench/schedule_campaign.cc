@@ -1,11 +1,19 @@
-// Long campaigns of the schedule search: schedule_campaign gap|uneven|brute|time [COUNT] [SEED]. Exit 1 if
-// one fails.
+// Long campaigns of the schedule search: schedule_campaign gap|folded|uneven|small [COUNT] [SEED].
+//   gap     linear and loop placements, m >= 2 P, cap >= P micro-batches: how far from the bound. Exit 1 if a
+//   problem
+//           without transfers is more than 1 % above it.
+//   folded  the same on zigzag and two-way placements: prints the gaps, never fails.
+//   uneven  stages within 50 % of the average: beside the best named schedule. Exit 1 if ever worse, or if
+//   fewer than
+//           90 % are better or a named one is proved optimal.
+//   small   every problem with P <= 4, m <= 6, v <= 2 and its caps. Exit 1 if one is not proved optimal.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -33,11 +41,13 @@ Drawn draw_even(std::mt19937& random, const std::vector<Placement>& placements) 
   SearchProblem p;
   p.placement = placements[random() % placements.size()];
   p.devices = 2 + int(random() % 15);
-  p.chunks = p.placement == Placement::kLinear ? 1
-             : p.placement == Placement::kLoop ? 2 + int(random() % 3)
-                                               : pick(2, 4);
+  p.chunks = p.placement == Placement::kLinear          ? 1
+             : p.placement == Placement::kLoop          ? 2 + int(random() % 3)
+             : p.placement == Placement::kBidirectional ? pick(1, 2)
+                                                        : pick(2, 4);
   p.microbatches =
       pick(2 * p.devices, 2 * p.devices + int(random() % p.devices), 3 * p.devices, 4 * p.devices);
+  if (p.placement == Placement::kBidirectional) p.microbatches += p.microbatches % 2;
   p.split = random() % 2;
   Rational F(1, p.chunks);
   Rational I = F * pick(Rational(1), Rational(6, 5)), W = F * pick(Rational(1), Rational(4, 5));
@@ -46,31 +56,43 @@ Drawn draw_even(std::mt19937& random, const std::vector<Placement>& placements) 
   int cap = pick(p.devices, p.devices, p.devices * 3 / 2, 2 * p.devices);
   p.cap.assign(p.devices, cap * p.chunks);
   std::string text =
-      fmt::format("placement {} P {} v {} m {} {} I {} W {} c {} cap {}", int(p.placement), p.devices,
+      fmt::format("{} P {} v {} m {} {} I {} W {} c {} cap {}", placement_name(p.placement), p.devices,
                   p.chunks, p.microbatches, p.split ? "split" : "fused", I.str(), W.str(), hop.str(), cap);
   return {p, text};
 }
 
-int gap(int count, unsigned seed) {
-  std::mt19937 random(seed);
-  int over = 0;
-  double total = 0, worst = 0;
-  for (int i = 0; i < count; ++i) {
-    Drawn drawn = draw_even(random, {Placement::kLinear, Placement::kLoop});
-    auto start = std::chrono::steady_clock::now();
-    if (const char* e = std::getenv("EFFORT")) drawn.problem.effort = atoi(e);
-    Found found = search_schedule(drawn.problem);
-    double seconds = since(start), gap = found.objective.to_double() / found.bound.to_double() - 1;
+// How many of some problems are above 1 %, and the worst.
+struct Tally {
+  int seen = 0, over = 0;
+  double worst = 0;
+
+  void add(double gap) {
+    ++seen;
+    over += gap > 0.01;
     worst = std::max(worst, gap);
-    total += seconds;
-    if (gap <= 0.01) continue;
-    ++over;
-    fmt::print("{}: gap {:.2f}% {} bound {} from {}, {:.2f} s\n", drawn.text, 100 * gap,
-               found.objective.to_double(), found.bound.to_double(), found.origin, seconds);
   }
-  fmt::print("seed {}: {} of {} above 1 %, worst {:.2f} %, {:.2f} s each\n", seed, over, count, 100 * worst,
-             total / count);
-  return over;
+};
+
+int gap(int count, unsigned seed, const std::vector<Placement>& placements) {
+  std::mt19937 random(seed);
+  std::map<Rational, Tally> by_hop;
+  double total = 0;
+  for (int i = 0; i < count; ++i) {
+    Drawn drawn = draw_even(random, placements);
+    auto start = std::chrono::steady_clock::now();
+    Found found = search_schedule(drawn.problem);
+    double gap = found.objective.to_double() / found.bound.to_double() - 1;
+    total += since(start);
+    by_hop[drawn.problem.costs.hop].add(gap);
+    if (gap > 0.01)
+      fmt::print("{}: gap {:.2f} %, {:.3f} above {:.3f}, from {}\n", drawn.text, 100 * gap,
+                 found.objective.to_double(), found.bound.to_double(), found.origin);
+  }
+  for (const auto& [hop, tally] : by_hop)
+    fmt::print("hop {:>4} of a forward: {} of {} above 1 %, worst {:.2f} %\n", hop.str(), tally.over,
+               tally.seen, 100 * tally.worst);
+  fmt::print("seed {}, {} problems, {:.2f} s each\n", seed, count, total / count);
+  return by_hop[0].over;
 }
 
 // Names that live on a placement with these chunks, at any cap.
@@ -132,7 +154,6 @@ int uneven(int count, unsigned seed) {
   double total = 0;
   for (int i = 0; i < count; ++i) {
     Drawn drawn = draw_uneven(random);
-    if (const char* e = std::getenv("EFFORT")) drawn.problem.effort = atoi(e);
     auto best = best_named(drawn.problem);
     auto start = std::chrono::steady_clock::now();
     Found found = search_schedule(drawn.problem);
@@ -155,10 +176,10 @@ int uneven(int count, unsigned seed) {
       "worse {}, "
       "no named one fits {}; {:.2f} s each\n",
       seed, count, better, settled, equal, worse, alone, total / count);
-  return worse > 0 || (better + alone) * 10 < count * 9;
+  return worse > 0 || (better + settled + alone) * 10 < count * 9;
 }
 
-int small(int count, unsigned) {
+int small(int count) {
   int seen = 0, unproved = 0;
   double total = 0;
   for (int devices = 2; devices <= 4; ++devices)
@@ -195,11 +216,14 @@ int small(int count, unsigned) {
 }  // namespace partita
 
 int main(int argc, char** argv) {
+  using partita::Placement;
   std::string what = argc > 1 ? argv[1] : "";
-  int count = argc > 2 ? std::atoi(argv[2]) : 40;
+  int count = argc > 2 ? std::atoi(argv[2]) : 200;
   unsigned seed = argc > 3 ? unsigned(std::atoi(argv[3])) : 1;
-  if (what == "gap") return partita::gap(count, seed) > 0;
+  if (what == "gap") return partita::gap(count, seed, {Placement::kLinear, Placement::kLoop}) > 0;
+  if (what == "folded") return partita::gap(count, seed, {Placement::kZigzag, Placement::kBidirectional}), 0;
   if (what == "uneven") return partita::uneven(count, seed) > 0;
-  if (what == "small") return partita::small(count, seed) > 0;
+  if (what == "small") return partita::small(count) > 0;
+  fmt::print(stderr, "schedule_campaign gap|folded|uneven|small [COUNT] [SEED]\n");
   return 2;
 }

@@ -5,6 +5,12 @@ partita_test(property schedule_deadlock_test schedule base)
 partita_test(property schedule_search_test schedule base)
 partita_test(perf schedule_search_test schedule base)
 
+# The campaigns are a command; a share of each is a test.
 add_executable(schedule_campaign ${PROJECT_SOURCE_DIR}/bench/schedule_campaign.cc)
 set_target_properties(schedule_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 target_link_libraries(schedule_campaign PRIVATE partita_schedule partita_base)
+foreach(share "gap;30" "uneven;40" "small;368")
+  list(GET share 0 what)
+  add_test(NAME property/schedule_${what} COMMAND schedule_campaign ${share})
+  set_tests_properties(property/schedule_${what} PROPERTIES LABELS property)
+endforeach()

@@ -186,6 +186,12 @@ void search_and_answer(const ScheduleRequest& request, Answer& answer) {
   answer.origin = found.origin;
 }
 
+void write_schedule(const Schedule& schedule, const std::string& file) {
+  if (!fits_flow(schedule) && schedule.streams == 1)
+    input_error("schedule {}: a stage on several devices has no place in PyTorch's CSV form", schedule.name);
+  write_file(file, to_csv(schedule));
+}
+
 void run(const ScheduleFlags& flags, const Command& command) {
   ScheduleRequest request = read_request(flags);
   if (flags.compare) return compare_schedules(request, command);
@@ -199,12 +205,8 @@ void run(const ScheduleFlags& flags, const Command& command) {
     search_and_answer(request, answer);
   else
     answer = judge(named(flags.name, request), request);
-  if (!flags.name.empty() && !flags.csv.empty()) {
-    if (!fits_flow(answer.schedule) && answer.schedule.streams == 1)
-      input_error("schedule {}: a stage on several devices has no place in PyTorch's CSV form",
-                  answer.schedule.name);
-    write_file(flags.csv, to_csv(answer.schedule));
-  }
+  if (!flags.name.empty() && !flags.csv.empty()) write_schedule(answer.schedule, flags.csv);
+  if (!flags.write_csv.empty()) write_schedule(answer.schedule, flags.write_csv);
   std::string text = to_text(answer);
   if (flags.show && !answer.run.deadlock)
     text = draw(answer.schedule, answer.run, isatty(STDOUT_FILENO), terminal_width()) + text;
@@ -224,6 +226,8 @@ void add_what(CLI::App& app, ScheduleFlags& flags) {
   app.add_option("--objective", flags.objective, "search: makespan (default) or span");
   app.add_option("--effort", flags.effort, "search: 1 to 5, default 3");
   app.add_option("--csv", flags.csv, "PyTorch's form: written with --name, read without");
+  app.add_option("--write-csv", flags.write_csv,
+                 "writes the answer in PyTorch's form, also one that was read");
   app.add_flag("--show", flags.show, "draw it");
   app.add_flag("--compare", flags.compare, "a table of all schedules at these costs, cap and transfer");
 }

@@ -94,9 +94,10 @@ std::vector<std::vector<Step>> parse_rows(std::string_view text, std::string_vie
   return rows;
 }
 
-// PyTorch's Schedule1F1B writes the forwards of its last rank one too high (3F1 .. 3F8 beside 3B0 .. 3B7;
-// seen in 2.13): nothing else has a forward without its backward and the reverse, so that row is read as it
-// was meant.
+// PyTorch's Schedule1F1B numbers the forwards of its last rank one too high (3F1 .. 3F8 beside 3B0 .. 3B7;
+// seen in 2.13): its counter starts at 0 and is raised before each use, which is right only after a warm-up
+// forward, and the last rank has none. Nothing else has a forward without its backward and the reverse, so
+// that row is read as meant.
 void mend_shifted_forwards(std::vector<Step>& list) {
   std::map<int, std::pair<std::set<int>, std::set<int>>> seen;  // stage -> forwards, backwards
   for (const Step& step : list) {

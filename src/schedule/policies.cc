@@ -26,10 +26,6 @@ std::vector<int64_t> warmup_room(const Flow& flow, const HeadTail& ends, bool mo
   return room;
 }
 
-}  // namespace
-
-namespace {
-
 // Memory of each device shared out to its forward lines by the time a micro-batch stays in them, to the power
 // `bent`: 0 gives every chunk the same, 1 what a steady flow needs.
 std::vector<int> quotas(const Flow& flow, const std::vector<int64_t>& stay, double bent) {
@@ -105,95 +101,120 @@ bool has_quotas(const SearchProblem& problem) {
   return !problem.cap.empty() && (problem.chunks > 1 || problem.placement == Placement::kBidirectional);
 }
 
+// Makes every ranking once, and each with the patience, warm-ups and shares that go with it.
+class Rules {
+ public:
+  Rules(const SearchProblem& problem, const Flow& flow, const HeadTail& ends)
+      : problem_(problem), flow_(flow), ends_(ends), m_(flow.microbatches), P_(problem.devices) {}
+
+  std::vector<NamedPolicy> all() {
+    warmups_ = {{}, warmup_room(flow_, ends_, false), warmup_room(flow_, ends_, true)};
+    stay_ = stays(flow_, ends_);
+    backward_first();
+    std::vector<int64_t> groups = grouped(P_), oldest = oldest_first(), steady = steady_flow();
+    const std::string group_name = fmt::format("groups of {}", P_);
+    add(group_name, groups);
+    if (2 * P_ <= m_) add(fmt::format("groups of {}", 2 * P_), grouped(2 * P_));
+    if (P_ > 1) add(fmt::format("groups of {}", (P_ + 1) / 2), grouped((P_ + 1) / 2));
+    add("oldest first", oldest);
+    add("steady flow", steady);
+    if (problem_.placement == Placement::kLinear || problem_.placement == Placement::kLoop) add_paced();
+    if (!has_quotas(problem_)) return std::move(all_);
+    share(group_name, groups);
+    share("oldest first", oldest);
+    share("steady flow", steady);
+    return std::move(all_);
+  }
+
+ private:
+  static constexpr int64_t kLast = int64_t(1) << 40;  // weight gradients fill what is left
+
+  static bool forward(const Flow::Line& line) { return line.kind == StepKind::kForward; }
+  static int64_t weights_last(const Flow::Line& line) {
+    return line.kind == StepKind::kWeightGrad ? kLast : 0;
+  }
+
+  template <class Rank>
+  std::vector<int64_t> ranked(Rank rank) const {
+    std::vector<int64_t> ranks;
+    for (const Flow::Line& line : flow_.lines)
+      for (int64_t k = 0; k < m_; ++k) ranks.push_back(weights_last(line) + rank(line, k));
+    return ranks;
+  }
+
+  void backward_first() {
+    const int64_t stages = P_ * problem_.chunks, m = m_;
+    auto after = [](const Flow::Line& line) { return forward(line) ? kLast / 2 : 0; };
+    add("backward first, oldest first", ranked([&](const Flow::Line& line, int64_t k) {
+          return after(line) + k * 2 * stages + (forward(line) ? -line.stage : line.stage);
+        }));
+    add("backward first, deepest first", ranked([&](const Flow::Line& line, int64_t k) {
+          return after(line) + k + m * (forward(line) ? stages - line.stage : line.stage);
+        }));
+    add("backward first, shallow forward first",
+        ranked([&](const Flow::Line& line, int64_t k) { return after(line) + k + m * line.stage; }));
+  }
+
+  std::vector<int64_t> grouped(int64_t group) const {
+    return ranked([&](const Flow::Line& line, int64_t k) {
+      int64_t chunk = line.stage / P_, along = forward(line) ? chunk : 2 * problem_.chunks - 1 - chunk;
+      return (k / group) * 4 * problem_.chunks * m_ + along * m_ + k % group;
+    });
+  }
+
+  std::vector<int64_t> oldest_first() const {
+    const int64_t stages = P_ * problem_.chunks;
+    return ranked([&](const Flow::Line& line, int64_t k) {
+      return k * 2 * stages + (forward(line) ? line.stage : 2 * stages - line.stage);
+    });
+  }
+
+  // A micro-batch enters whenever the busiest device has room for one more, and nothing waits.
+  std::vector<int64_t> steady_flow() const {
+    const double period = double(busiest_microbatch(flow_));
+    return ranked([&](const Flow::Line& line, int64_t k) {
+      size_t i = size_t(&line - flow_.lines.data());
+      return 1024 * k + int64_t(double(ends_.head[i * size_t(m_)]) / period * 1024);
+    });
+  }
+
+  void add(const std::string& name, const std::vector<int64_t>& rank) {
+    constexpr const char* kWarmups[] = {"", ", short warm-up", ", warm-up"};
+    for (double patience : {0.0, 0.5, 1.0})
+      for (size_t i = 0; i < warmups_.size(); ++i)
+        all_.push_back({fmt::format("{}, patience {}{}", name, patience, kWarmups[i]),
+                        {.rank = rank, .patience = patience, .warmup = warmups_[i]}});
+  }
+
+  void add_paced() {
+    for (double ahead : {1.0, 1.15, 1.3, 1.6, 2.0})
+      for (int more : {0, 1})
+        for (double patience : {0.0, 1.0})
+          all_.push_back({fmt::format("interleaved, {} ahead and {}, patience {}", ahead, more, patience),
+                          {.rank = paced(flow_, problem_.chunks, ahead, more), .patience = patience}});
+  }
+
+  void share(const std::string& name, const std::vector<int64_t>& rank) {
+    for (double bent : {0.0, 0.4, 0.7, 1.0})
+      for (double patience : {0.0, 1.0})
+        all_.push_back({fmt::format("{}, shares {}, patience {}", name, bent, patience),
+                        {.rank = rank, .patience = patience, .quota = quotas(flow_, stay_, bent)}});
+  }
+
+  const SearchProblem& problem_;
+  const Flow& flow_;
+  const HeadTail& ends_;
+  const int64_t m_, P_;
+  std::vector<std::vector<int64_t>> warmups_;
+  std::vector<int64_t> stay_;
+  std::vector<NamedPolicy> all_;
+};
+
 }  // namespace
 
 std::vector<NamedPolicy> greedy_policies(const SearchProblem& problem, const Flow& flow,
                                          const HeadTail& ends) {
-  const int64_t m = flow.microbatches, P = problem.devices, S = P * problem.chunks;
-  const std::vector<int64_t> exact = warmup_room(flow, ends, false), more = warmup_room(flow, ends, true);
-  std::vector<NamedPolicy> all;
-  auto ranked = [&](auto&& rank) {
-    std::vector<int64_t> ranks;
-    for (size_t line = 0; line < flow.lines.size(); ++line)
-      for (int k = 0; k < m; ++k) ranks.push_back(rank(line, flow.lines[line], int64_t(k)));
-    return ranks;
-  };
-  auto add = [&](const std::string& name, auto&& rank) {
-    Policy policy{.rank = ranked(rank)};
-    for (double patience : {0.0, 0.5, 1.0})
-      for (int room = 0; room < 3; ++room) {
-        policy.patience = patience;
-        policy.warmup = room == 0 ? std::vector<int64_t>() : room == 1 ? exact : more;
-        all.push_back({fmt::format("{}, patience {}{}", name, patience,
-                                   room == 0   ? ""
-                                   : room == 1 ? ", short warm-up"
-                                               : ", warm-up"),
-                       policy});
-      }
-  };
-  using Line = Flow::Line;
-  auto weight = [](const Line& line) { return line.kind == StepKind::kWeightGrad; };
-  auto forward = [](const Line& line) { return line.kind == StepKind::kForward; };
-  const int64_t last = int64_t(1) << 40;  // weight gradients fill what is left
-  add("backward first, oldest first", [&](size_t, const Line& line, int64_t k) {
-    return (weight(line)    ? last
-            : forward(line) ? last / 2
-                            : 0) +
-           k * 2 * S + (forward(line) ? -line.stage : line.stage);
-  });
-  add("backward first, deepest first", [&](size_t, const Line& line, int64_t k) {
-    return (weight(line)    ? last
-            : forward(line) ? last / 2
-                            : 0) +
-           k + m * (forward(line) ? S - line.stage : line.stage);
-  });
-  add("backward first, shallow forward first", [&](size_t, const Line& line, int64_t k) {
-    return (weight(line) ? last : forward(line) ? last / 2 : 0) + k + m * line.stage;
-  });
-  auto grouped = [&](int64_t group) {
-    return [&, group](size_t, const Line& line, int64_t k) {
-      int64_t chunk = line.stage / P;
-      int64_t along = forward(line) ? chunk : 2 * problem.chunks - 1 - chunk;
-      return (weight(line) ? last : 0) + (k / group) * 4 * problem.chunks * m + along * m + k % group;
-    };
-  };
-  for (int64_t group : {P, 2 * P, (P + 1) / 2}) {
-    if (group < 1 || (group > P && group > m)) continue;
-    add(fmt::format("groups of {}", group), grouped(group));
-  }
-  auto oldest = [&](size_t, const Line& line, int64_t k) {
-    return (weight(line) ? last : 0) + k * 2 * S + (forward(line) ? line.stage : 2 * S - line.stage);
-  };
-  add("oldest first", oldest);
-  // A steady flow: a micro-batch enters whenever the busiest device has room for one more, and nothing waits.
-  const int64_t period = busiest_microbatch(flow);
-  auto steady = [&](size_t i, const Line& line, int64_t k) {
-    int64_t at = int64_t(double(ends.head[i * m]) / double(period) * 1024);
-    return (weight(line) ? last : 0) + 1024 * k + at;
-  };
-  add("steady flow", steady);
-  if (problem.placement == Placement::kLinear || problem.placement == Placement::kLoop)
-    for (double ahead : {1.0, 1.15, 1.3, 1.6, 2.0})
-      for (int extra : {0, 1})
-        for (double patience : {0.0, 1.0})
-          all.push_back({fmt::format("interleaved, {} ahead and {}, patience {}", ahead, extra, patience),
-                         {.rank = paced(flow, problem.chunks, ahead, extra), .patience = patience}});
-  if (!has_quotas(problem)) return all;
-  const std::vector<int64_t> stay = stays(flow, ends);
-  auto share = [&](const std::string& name, auto&& rank) {
-    Policy policy{.rank = ranked(rank)};
-    for (double bent : {0.0, 0.4, 0.7, 1.0}) {
-      policy.quota = quotas(flow, stay, bent);
-      for (double patience : {0.0, 1.0}) {
-        policy.patience = patience;
-        all.push_back({fmt::format("{}, shares {}, patience {}", name, bent, patience), policy});
-      }
-    }
-  };
-  share(fmt::format("groups of {}", P), grouped(P));
-  share("oldest first", oldest);
-  share("steady flow", steady);
-  return all;
+  return Rules(problem, flow, ends).all();
 }
 
 }  // namespace partita

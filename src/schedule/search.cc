@@ -181,7 +181,7 @@ class Search {
 
  private:
   static constexpr size_t kPool = 12, kTuned = 4, kPolished = 3;
-  static constexpr int64_t kEnumerable = 300, kPolishable = 20'000, kStates = 4'000'000, kCoarse = 1'000;
+  static constexpr int64_t kEnumerable = 300, kPolishable = 20'000, kStates = 2'000'000, kCoarse = 1'000;
   static constexpr int64_t kBeamSteps = 8'000'000, kNarrowest = 8;
   static constexpr size_t kWidest = 2'000;
 
