@@ -12,7 +12,8 @@ namespace partita {
 
 /// The flags of `lab schedule` as given.
 struct ScheduleFlags {
-  std::string name, csv, write_csv, forward, backward, input_grad, weight_grad, comm = "0", embedding = "0", head = "0";
+  std::string name, csv, write_csv, forward, backward, input_grad, weight_grad, comm = "0", embedding = "0",
+                                                                                head = "0";
   std::string unit = "device-stage", memory_cap, cap_unit = "chunks", held_after = "1", stage_costs, links;
   std::string queue = "per-peer", placement, objective = "makespan", weight_memory = "0";
   int devices = 0, microbatches = 0, waves = 0, chunks = 0, group = 0, effort = 3;

@@ -148,9 +148,15 @@ class CodeWriter {
   int want(int stage, Segment segment, TensorId tensor, const Layout& need) {
     for (const Available& one : have(stage, tensor))
       if (usable(stage, one, segment) && value(stage, one.value).layout == need) return one.value;
-    // A batch input or constant is read from the caller's own copy, in any pieces.
+    // A batch input or constant is read from the caller's own copy, in any pieces; what stays from step to
+    // step is not cut by time, each micro-batch takes its part.
     Role role = model_[tensor].role;
-    if (role != Role::kValue && role != Role::kParameter) return load(stage, tensor, need);
+    if (role != Role::kValue && role != Role::kParameter) {
+      Layout kept = need;
+      if (role != Role::kBatchInput) kept[time()] = AxisLayout{};
+      int id = load(stage, tensor, kept);
+      return kept == need ? id : convert(stage, segment, id, need);
+    }
     if (int source = best_source(stage, segment, tensor, need); source >= 0)
       return convert(stage, segment, source, need);
     obtain(stage, segment, tensor, need);

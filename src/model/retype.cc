@@ -22,8 +22,7 @@ DType in_precision(DType before, DType dtype) {
 }
 
 void retype(Arg& arg, DType dtype) {
-  if (arg.kind == Arg::kDType)
-    arg = dtype_arg(in_precision(parse_dtype(arg.text, "dtype argument"), dtype));
+  if (arg.kind == Arg::kDType) arg = dtype_arg(in_precision(parse_dtype(arg.text, "dtype argument"), dtype));
   for (Arg& item : arg.items) retype(item, dtype);
 }
 

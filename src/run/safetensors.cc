@@ -15,9 +15,9 @@ struct Row {
   std::string_view name;
   DType dtype;
 };
-constexpr Row kTypes[] = {{"F64", DType::kFloat64}, {"F32", DType::kFloat32}, {"BF16", DType::kBFloat16},
-                          {"F16", DType::kFloat16}, {"I64", DType::kInt64},   {"I32", DType::kInt32},
-                          {"I16", DType::kInt16},   {"I8", DType::kInt8},     {"U8", DType::kUInt8},
+constexpr Row kTypes[] = {{"F64", DType::kFloat64}, {"F32", DType::kFloat32},  {"BF16", DType::kBFloat16},
+                          {"F16", DType::kFloat16}, {"I64", DType::kInt64},    {"I32", DType::kInt32},
+                          {"I16", DType::kInt16},   {"I8", DType::kInt8},      {"U8", DType::kUInt8},
                           {"BOOL", DType::kBool},   {"C64", DType::kComplex64}};
 
 DType dtype_of(const JsonIn& in) {

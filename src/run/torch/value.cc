@@ -7,9 +7,9 @@
 namespace partita {
 namespace {
 
-constexpr at::ScalarType kTypes[] = {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf, at::kLong,
-                                     at::kInt,    at::kShort, at::kChar,     at::kByte, at::kBool,
-                                     at::kComplexFloat, at::kComplexDouble};
+constexpr at::ScalarType kTypes[] = {at::kDouble, at::kFloat, at::kBFloat16,     at::kHalf,
+                                     at::kLong,   at::kInt,   at::kShort,        at::kChar,
+                                     at::kByte,   at::kBool,  at::kComplexFloat, at::kComplexDouble};
 
 }  // namespace
 
