@@ -19,11 +19,13 @@ build: setup
 	cmake --build $(TREE) --parallel $(JOBS) -- --quiet
 	mkdir -p build/bin && ln -sfn ../full/bin/partita build/bin/partita
 
-# Both runners always run; the last line is pytest's count, and one failure anywhere fails the target.
+# Both runners always run, side by side; the last line is pytest's count, and one failure anywhere fails the target.
 test: build
 	code=0; \
+	timeout 1200 $(PYTHON) -m pytest -q tests/runs >$(TREE)/pytest.log 2>&1 & pytest=$$!; \
 	timeout 1200 ctest --test-dir $(TREE) --label-exclude perf --output-on-failure --timeout 300 --parallel $(JOBS) --no-tests=error || code=1; \
-	timeout 1200 $(PYTHON) -m pytest -q tests/runs || code=1; \
+	wait $$pytest || code=1; \
+	cat $(TREE)/pytest.log; \
 	exit $$code
 
 demo: build
