@@ -249,6 +249,15 @@ class Cutter {
 
 }  // namespace
 
+std::vector<Addend> distinct_addends(std::span<const Token> tokens) {
+  std::vector<Addend> addends;
+  for (const Token& token : tokens)
+    if (!token.addend.complete()) addends.push_back(token.addend);
+  std::sort(addends.begin(), addends.end());
+  addends.erase(std::unique(addends.begin(), addends.end()), addends.end());
+  return addends;
+}
+
 Cells cut(const Problem& problem) {
   Cells cells;
   Cutter(problem, cells).run();

@@ -38,6 +38,9 @@ struct Token {
   auto operator<=>(const Token&) const = default;
 };
 
+/// The incomplete addends among these, each once, sorted.
+std::vector<Addend> distinct_addends(std::span<const Token> tokens);
+
 /// A problem cut into cells: every dimension is cut at all edges of all pieces, and cells with the same
 /// holders and the same needers are one class. Work after this depends on classes, never on the size of the
 /// tensor. Example: [0:4] on 0 and [4:8] on 1 to both everywhere: two cells, two classes.

@@ -78,18 +78,10 @@ class Replayer {
     return std::find(holders.begin(), holders.end(), token) != holders.end();
   }
 
-  static std::vector<Addend> distinct(std::span<const Token> tokens) {
-    std::vector<Addend> addends;
-    for (const Token& token : tokens)
-      if (!token.addend.complete()) addends.push_back(token.addend);
-    std::sort(addends.begin(), addends.end());
-    addends.erase(std::unique(addends.begin(), addends.end()), addends.end());
-    return addends;
-  }
-
   /// All blocks of one chunk of a class, then what every needer ended with.
   std::string replay_blocks(int32_t cls, const std::vector<int32_t>& blocks) {
-    std::vector<Addend> tiles = distinct(cells_.holders(cls)), targets = distinct(cells_.needers(cls));
+    std::vector<Addend> tiles = distinct_addends(cells_.holders(cls)),
+                        targets = distinct_addends(cells_.needers(cls));
     size_t size = std::max<size_t>(1, tiles.size());
     std::map<int32_t, std::map<int32_t, Content>> ends;  // need -> device -> content
     for (int32_t b : blocks) {

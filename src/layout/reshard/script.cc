@@ -166,18 +166,9 @@ class Author {
     return merge(std::move(regions));
   }
 
-  static std::vector<Addend> distinct(std::span<const Token> tokens) {
-    std::vector<Addend> addends;
-    for (const Token& token : tokens)
-      if (!token.addend.complete()) addends.push_back(token.addend);
-    std::sort(addends.begin(), addends.end());
-    addends.erase(std::unique(addends.begin(), addends.end()), addends.end());
-    return addends;
-  }
-
   void take(const Exchange& exchange, Part& part) {
     const Block& block = exchange.blocks[part.block];
-    std::vector<Addend> tiles = distinct(cells_->holders(block.cls));
+    std::vector<Addend> tiles = distinct_addends(cells_->holders(block.cls));
     for (int32_t t = block.take_begin; t < exchange.blocks[part.block + 1].take_begin; ++t) {
       const Take& take = exchange.takes[t];
       Addend addend = take.tile < 0 ? Addend{} : tiles[take.tile];
@@ -210,7 +201,7 @@ class Author {
   }
 
   void keep(const Block& block, const Part& part) {
-    std::vector<Addend> targets = distinct(cells_->needers(block.cls));
+    std::vector<Addend> targets = distinct_addends(cells_->needers(block.cls));
     for (const Token& needer : cells_->needers(block.cls)) {
       int32_t need = -1;
       if (!needer.addend.complete())
