@@ -88,7 +88,8 @@ void add_model_input(CLI::App& app, ModelInput& input) {
 
 Model load(const ModelInput& input) {
   Model model = found(input);
-  return input.dtype.empty() ? model : retype(model, parse_dtype(input.dtype, "--dtype"));
+  if (input.dtype.empty()) return model;
+  return retype(std::move(model), parse_dtype(input.dtype, "--dtype"));
 }
 
 void add_cluster_input(CLI::App& app, ClusterInput& input) {

@@ -2,10 +2,11 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "cli/inputs.h"
+#include "cli/profile_show.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
-#include "profile/step.h"
 
 namespace partita {
 namespace {
@@ -13,73 +14,51 @@ namespace {
 struct Options {
   ModelInput model;
   std::string device = "A100-80GB";
-  int depth = 3;
+  int depth = 4;
+  bool at_peak = false;
+  std::string optimizer = "none";
+  std::vector<std::string> precision;
 };
 
-/// "12.3 G", "456 M": flops and counts.
-std::string show_count(double count) {
-  constexpr const char* kUnits[] = {"", " k", " M", " G", " T", " P", " E"};
-  int unit = 0;
-  while (count >= 1000 && unit < 6) count /= 1000, ++unit;
-  return fmt::format("{:.{}f}{}", count, unit ? 2 : 0, kUnits[unit]);
+OptimizerSpec parse_optimizer(const std::string& name) {
+  const std::vector<std::string> known = {"none", "sgd", "momentum", "adamw"};
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    input_error("--optimizer: unknown \"{}\"; known are {}{}", name, fmt::join(known, ", "),
+                did_you_mean(name, known));
+  if (name == "momentum") return {.name = "sgd", .momentum = 0.9};
+  return {.name = name};
 }
 
-std::string show_row(const ModuleCost& row) {
-  return fmt::format("{:<32} {:>6} {:>9} {:>10} {:>10} {:>10} {:>10}\n", row.name.empty() ? "-" : row.name,
-                     row.ops, show_count(static_cast<double>(row.params)), show_count(row.forward),
-                     show_count(row.backward), show_bytes(row.saved_bytes), show_seconds(row.seconds));
+/// "grad=float32" and its like.
+void set_precision(const std::string& setting, Upkeep& upkeep) {
+  const std::vector<std::string> known = {"grad", "master", "state"};
+  size_t equals = setting.find('=');
+  std::string role = setting.substr(0, equals);
+  if (equals == setting.npos || std::find(known.begin(), known.end(), role) == known.end())
+    input_error("--precision: \"{}\"; write for example grad=float32,master=float32,state=float32{}", setting,
+                did_you_mean(role, known));
+  DType dtype = parse_dtype(setting.substr(equals + 1), "--precision " + role);
+  (role == "grad" ? upkeep.grad : role == "master" ? upkeep.master : upkeep.state) = dtype;
 }
 
-std::string show(const Model& model, const Cluster& cluster, const StepProfile& profile) {
-  std::string text =
-      fmt::format("{} on one {}, forward and backward, without optimizer\n", model.name, cluster.device.name);
-  text += fmt::format("{:<32} {:>6} {:>9} {:>10} {:>10} {:>10} {:>10}\n", "module", "ops", "params",
-                      "forward", "backward", "saved", "time");
-  for (const ModuleCost& row : profile.modules) text += show_row(row);
-  text += show_row(profile.total);
-  text += fmt::format("peak {} during {}\n", show_bytes(profile.peak_bytes), profile.peak_op);
-  for (const auto& [target, count] : profile.opaque)
-    text += fmt::format("{} x {} has no row: it cannot be split, and its flops are a guess\n", count, target);
-  return text + "Time from the spec sheet: expect 15 % off or more.\n";
-}
-
-Json write_cost(const ModuleCost& row) {
-  return {{"name", row.name},
-          {"ops", row.ops},
-          {"params", row.params},
-          {"param_bytes", row.param_bytes},
-          {"flops", {{"forward", row.forward}, {"backward", row.backward}}},
-          {"saved_bytes", row.saved_bytes},
-          {"seconds", row.seconds}};
-}
-
-Json write(const Model& model, const Cluster& cluster, const StepProfile& profile, Seconds taken) {
-  Json json = write_cost(profile.total);
-  json["name"] = model.name;
-  json["device"] = cluster.device.name;
-  json["peak_bytes"] = profile.peak_bytes;
-  json["peak_op"] = profile.peak_op;
-  int64_t opaque = 0;
-  Json targets = Json::object();
-  for (const auto& [target, count] : profile.opaque) {
-    opaque += count;
-    targets[target] = count;
-  }
-  json["opaque_ops"] = opaque;
-  json["opaque_targets"] = targets;
-  json["seconds_to_profile"] = taken;
-  json["modules"] = Json::array();
-  for (const ModuleCost& row : profile.modules) json["modules"].push_back(write_cost(row));
-  return json;
+Upkeep upkeep_of(const Options& options) {
+  Upkeep upkeep{.optimizer = parse_optimizer(options.optimizer)};
+  for (const std::string& setting : options.precision) set_precision(setting, upkeep);
+  return upkeep;
 }
 
 void run(const Options& options, const Command& command) {
-  Model model = load(options.model);
+  Upkeep upkeep = upkeep_of(options);
   Cluster cluster = library_cluster(options.device, 1, 1, "--device");
+  Model model = load(options.model);
   auto start = std::chrono::steady_clock::now();
-  StepProfile profile = profile_step(model, cluster, options.depth);
+  StepProfile profile = profile_step(model, cluster, options.depth, upkeep);
   std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  command.answer(write(model, cluster, profile, taken.count()), show(model, cluster, profile));
+  Profiled profiled{model, cluster, profile, upkeep, options.at_peak};
+  if (!command.json) return command.answer({}, show_profile(profiled));
+  Json json = write_profile(profiled);
+  json["seconds_to_profile"] = taken.count();
+  command.answer(json, "");
 }
 
 }  // namespace
@@ -92,7 +71,13 @@ void add_profile(CLI::App& app, Command& command) {
   app.add_option("--depth", options->depth, "parts of a module's path to keep apart")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000));
-  app.footer("Example: partita profile gpt2.model.json --device H100-80GB --dtype bf16 --depth 2");
+  app.add_flag("--at-peak", options->at_peak, "list what is alive when memory is highest");
+  app.add_option("--optimizer", options->optimizer, "count its states too: none, sgd, momentum, adamw")
+      ->capture_default_str();
+  app.add_option("--precision", options->precision,
+                 "dtypes beside the model's: grad=float32,master=float32,state=float32")
+      ->delimiter(',');
+  app.footer("Example: partita profile gpt2-xl --dtype bf16 --optimizer adamw --at-peak");
   app.callback([options, &command] { run(*options, command); });
 }
 

@@ -46,17 +46,16 @@ void set_dtype(Op& op, DType dtype) {
 
 }  // namespace
 
-Model retype(const Model& model, DType dtype) {
+Model retype(Model model, DType dtype) {
   if (!is_floating(dtype) || is_complex(dtype))
     input_error("dtype {}: a model can only take a floating dtype, such as float64", dtype_name(dtype));
-  Model out = model;
-  for (Op& op : out.ops) {
+  for (Op& op : model.ops) {
     for (Arg& arg : op.args) retype(arg, dtype);
     for (auto& [name, arg] : op.kwargs) retype(arg, dtype);
     if (takes_default_dtype(model, op)) set_dtype(op, dtype);
   }
-  for (Tensor& tensor : out.tensors) tensor.dtype = in_precision(tensor.dtype, dtype);
-  return out;
+  for (Tensor& tensor : model.tensors) tensor.dtype = in_precision(tensor.dtype, dtype);
+  return model;
 }
 
 }  // namespace partita

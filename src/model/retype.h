@@ -7,6 +7,6 @@ namespace partita {
 /// The same step with every floating tensor and every floating dtype argument of another floating dtype. Ops
 /// that make floating tensors from nothing (`full`, `zeros`) and name no dtype get one: their default would
 /// be float32. Throws InputError if `dtype` is not floating.
-Model retype(const Model& model, DType dtype);
+Model retype(Model model, DType dtype);
 
 }  // namespace partita

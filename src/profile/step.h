@@ -1,6 +1,9 @@
 #pragma once
 
-#include "model/model.h"
+#include <array>
+
+#include "profile/memory.h"
+#include "profile/phase.h"
 #include "profile/profile.h"
 
 namespace partita {
@@ -9,26 +12,39 @@ namespace partita {
 struct ModuleCost {
   std::string name;  // "transformer.h.0"; "" for what belongs to no module
   int64_t ops = 0, params = 0;
-  Bytes param_bytes = 0, saved_bytes = 0;
+  Bytes param_bytes = 0;
+  Bytes saved_bytes = 0;  // that it makes in forward and backward uses
+  Bytes peak_bytes = 0;   // alive at the peak of the step
   Flops forward = 0, backward = 0;
-  Seconds seconds = 0;
+  std::array<Seconds, kPhases> seconds{};  // by Phase
 
+  Seconds total_seconds() const { return seconds[0] + seconds[1] + seconds[2]; }
   bool operator==(const ModuleCost&) const = default;
 };
 
-/// What one training step costs on one device, without its optimizer.
+/// A row of the tree: a module with all it holds, or `count` modules alike, added up.
+struct TreeRow {
+  ModuleCost cost;    // cost.name: "transformer.h.0..11" for twelve alike
+  std::string label;  // the part after the row above: "h.0..11"
+  int depth = 0;      // rows above it that hold it
+  int64_t count = 1;
+
+  bool operator==(const TreeRow&) const = default;
+};
+
+/// What one training step costs on one device.
 struct StepProfile {
   ModuleCost total;
-  Bytes peak_bytes = 0;  // parameters, buffers, constants, the batch, gradients, activations, workspace
-  std::string peak_op;   // the op during which the peak is reached
+  StepMemory memory;
+  BytesPerParameter per_parameter;
+  std::vector<Seconds> op_seconds;  // by op
   std::vector<ModuleCost> modules;  // in order of first appearance; they add up to `total`
+  std::vector<TreeRow> tree;        // parents before children, modules alike folded
   std::vector<std::pair<std::string, int64_t>> opaque;  // ops without a row, by target, and how many of each
 };
 
-/// Walks the ops in execution order. A storage is born with the op that makes it and dies after its last use;
-/// views share it. `saved_bytes` are the storages that ops before the loss made and ops after it use. Modules
-/// are cut to `depth` parts of their path: "transformer.h.0.mlp" of depth 3 counts for "transformer.h.0".
-/// REQUIRES: check(model) is empty.
-StepProfile profile_step(const Model& model, const Cluster& cluster, int depth);
+/// Walks the ops in execution order. Modules are cut to `depth` parts of their path: "transformer.h.0.mlp" of
+/// depth 3 counts for "transformer.h.0". REQUIRES: check(model) is empty.
+StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, const Upkeep& upkeep = {});
 
 }  // namespace partita

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/json.h"
 #include "cluster/library.h"
 #include "model_small.h"
@@ -10,13 +13,18 @@ namespace {
 
 Cluster device() { return read_cluster("A100-80GB"); }
 
+Model captured(const char* name) {
+  std::string file = std::string(PARTITA_SOURCE_DIR "/tests/data/") + name;
+  return parse_model(read_file(file), file);
+}
+
 // There before the step: 24 + 32 + 96 + 8 + 8 = 168 bytes. At the peak the embedding (48, seen through `t`),
 // the loss (4), the ones (32) and the gradient being made (24) are alive as well; the product (32) died with
 // the loss.
 TEST(ProfileStep, PeakFollowsBirthAndDeathOfStorages) {
   StepProfile profile = profile_step(small_model(), device(), 1);
-  EXPECT_EQ(profile.peak_bytes, 168 + 48 + 4 + 32 + 24);
-  EXPECT_EQ(profile.peak_op, "fc/mm.grad.1");
+  EXPECT_EQ(profile.memory.peak, 168 + 48 + 4 + 32 + 24);
+  EXPECT_EQ(small_model().ops[profile.memory.peak_op].name, "fc/mm.grad.1");
 }
 
 TEST(ProfileStep, SavedIsWhatBackwardUsesOfForward) {
@@ -30,31 +38,97 @@ TEST(ProfileStep, NewBufferValuesAreNotSavedForBackward) {
   ASSERT_EQ(check(model), std::vector<std::string>{});
   StepProfile profile = profile_step(model, device(), 1);
   EXPECT_EQ(profile.total.saved_bytes, 48);
-  EXPECT_EQ(profile.peak_bytes, 168 + 8 + 48 + 4 + 32 + 24);
+  EXPECT_EQ(profile.memory.peak, 168 + 8 + 48 + 4 + 32 + 24);
 }
 
 TEST(ProfileStep, ModulesAddUp) {
   StepProfile profile = profile_step(small_model(), device(), 1);
   std::vector<std::string> names;
   for (const ModuleCost& module : profile.modules) names.push_back(module.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"fc", "loss", "count", "head"}));
-  EXPECT_EQ(profile.modules[0].params, 6);
-  EXPECT_EQ(profile.modules[3].param_bytes, 8);
+  EXPECT_EQ(names, (std::vector<std::string>{"", "fc", "loss", "count", "head"}));  // "": the batch
+  EXPECT_EQ(profile.modules[1].params, 6);
+  EXPECT_EQ(profile.modules[4].param_bytes, 8);
   EXPECT_EQ(profile.total.params, 8);
   EXPECT_EQ(profile.total.ops, 7);
-  EXPECT_EQ(profile.modules[0].backward, 2 * 3 * 4 * 2);
+  EXPECT_EQ(profile.modules[1].backward, 2 * 3 * 4 * 2);
 }
 
 TEST(ProfileStep, DepthCutsModulePaths) {
-  std::string file = PARTITA_SOURCE_DIR "/tests/data/gpt2-tiny.model.json";
-  Model model = parse_model(read_file(file), file);
+  Model model = captured("gpt2-tiny.model.json");
   StepProfile whole = profile_step(model, device(), 0), fine = profile_step(model, device(), 100);
   ASSERT_EQ(whole.modules.size(), 1u);
   EXPECT_EQ(whole.modules[0].name, "");
   EXPECT_GT(fine.modules.size(), 20u);
   EXPECT_EQ(whole.total.params, fine.total.params);
   EXPECT_EQ(whole.total.saved_bytes, fine.total.saved_bytes);
-  EXPECT_EQ(whole.peak_bytes, fine.peak_bytes);
+  EXPECT_EQ(whole.memory.peak, fine.memory.peak);
+}
+
+TEST(ProfileStep, ThePeakIsTheSumOfWhatIsAlive) {
+  Model model = captured("gpt2-tiny.model.json");
+  Upkeep upkeep{.optimizer = {.name = "adamw"}, .master = DType::kFloat32};
+  for (const Upkeep& kept : {Upkeep{}, upkeep}) {
+    StepProfile profile = profile_step(model, device(), 3, kept);
+    Bytes causes = 0, alive = 0, modules = 0;
+    for (Bytes bytes : profile.memory.at_peak) causes += bytes;
+    for (const AlivePart& part : profile.memory.alive) alive += part.bytes;
+    for (const ModuleCost& module : profile.modules) modules += module.peak_bytes;
+    EXPECT_EQ(causes, profile.memory.peak);
+    EXPECT_EQ(alive, profile.memory.peak);
+    EXPECT_EQ(modules, profile.memory.peak);
+    EXPECT_EQ(profile.memory.saved, profile.total.saved_bytes);
+  }
+}
+
+// Megatron-LM's mixed precision: 2 weight + 4 gradient + 4 master + 8 Adam.
+TEST(ProfileStep, BytesOfAParameterFollowItsPrecisions) {
+  Upkeep upkeep{{.name = "adamw"}, DType::kFloat32, DType::kFloat32, DType::kFloat32};
+  EXPECT_EQ(bytes_per_parameter(DType::kBFloat16, upkeep).total(), 18);
+  EXPECT_EQ(bytes_per_parameter(DType::kBFloat16, {}).total(), 4);
+  EXPECT_EQ(bytes_per_parameter(DType::kFloat32, {.optimizer = {.name = "adamw"}}).total(), 16);
+}
+
+// States are there from the start: they raise every moment by the same bytes.
+TEST(ProfileStep, StatesAddToThePeak) {
+  Model model = captured("gpt2-tiny.model.json");
+  StepProfile plain = profile_step(model, device(), 1);
+  StepProfile adamw = profile_step(model, device(), 1, {.optimizer = {.name = "adamw"}});
+  EXPECT_EQ(adamw.memory.peak, plain.memory.peak + 2 * plain.total.param_bytes);
+  EXPECT_EQ(adamw.memory.at_peak[static_cast<size_t>(Purpose::kOptimizer)], 2 * plain.total.param_bytes);
+}
+
+TEST(ProfileStep, LayersAlikeAreOneRow) {
+  StepProfile profile = profile_step(captured("gpt2-tiny4.model.json"), device(), 4);
+  auto row = std::find_if(profile.tree.begin(), profile.tree.end(), [](auto& r) { return r.count > 1; });
+  ASSERT_NE(row, profile.tree.end());
+  EXPECT_EQ(row->label, "h.0..3");
+  EXPECT_EQ(row->cost.name, "transformer.h.0..3");
+  EXPECT_EQ(row->count, 4);
+  EXPECT_EQ((row + 1)->label, "ln_1");
+  EXPECT_EQ((row + 1)->depth, row->depth + 1);
+  int64_t params = 0;
+  for (const ModuleCost& module : profile.modules)
+    if (module.name.starts_with("transformer.h.")) params += module.params;
+  EXPECT_EQ(row->cost.params, params);
+}
+
+// fc/mm.grad.1 makes the gradient of fc's weight; everything else of backward leads on.
+TEST(ProfileStep, WeightGradientsAreToldFromInputGradients) {
+  Model model = captured("gpt2-tiny.model.json");
+  std::vector<Phase> phases = phases_of(model);
+  std::map<std::string, Phase> of;
+  for (size_t i = 0; i < model.ops.size(); ++i) of[model.ops[i].name] = phases[i];
+  const std::string fc = "transformer.h.0.mlp.c_fc/addmm";
+  EXPECT_EQ(of.at(fc), Phase::kForward);
+  int input = 0, weight = 0;
+  for (int j = 0; of.contains(fc + ".grad." + std::to_string(j)); ++j) {
+    const Op& op = *std::find_if(model.ops.begin(), model.ops.end(),
+                                 [&](const Op& o) { return o.name == fc + ".grad." + std::to_string(j); });
+    if (op.target == "aten.mm.default") ++(of.at(op.name) == Phase::kWeightGrad ? weight : input);
+    EXPECT_TRUE(op.target != "aten.sum.dim_IntList" || of.at(op.name) == Phase::kWeightGrad);
+  }
+  EXPECT_EQ(input, 1);
+  EXPECT_EQ(weight, 1);
 }
 
 }  // namespace
