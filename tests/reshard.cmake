@@ -12,7 +12,7 @@ file(GLOB reshard_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench
 add_executable(reshard_campaign ${reshard_campaign_sources})
 set_target_properties(reshard_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 target_link_libraries(reshard_campaign PRIVATE partita_run partita_lower partita_layout partita_base Threads::Threads)
-foreach(share "pairs;6" "topology;8" "random;1000" "values;200")
+foreach(share "pairs;6" "topology;8" "random;400" "values;200")
   list(GET share 0 what)
   add_test(NAME property/reshard_${what} COMMAND reshard_campaign ${share})
   set_tests_properties(property/reshard_${what} PROPERTIES LABELS property)

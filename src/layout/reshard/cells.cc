@@ -73,6 +73,7 @@ class Cutter {
       out_.group[i] = at == listed.end() ? next++ : at->second;
       out_.grouped = out_.grouped || out_.group[i] != out_.group[0];
     }
+    if (out_.grouped) out_.levels = {out_.group};
   }
 
   void make_cuts() {

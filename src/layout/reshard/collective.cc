@@ -81,11 +81,7 @@ class Finder {
       if (i == 0 || teams_[i].second != teams_[i - 1].second)
         for (int32_t device : all_teams_[teams_[i].second])
           sets_.join(all_teams_[teams_[i].second][0], device);
-    std::vector<std::vector<Supply>> supplies(
-        cells_.num_devices());  // by the root of their set, classes ascending
-    if (!supplies_.empty()) supplies[sets_.find(supplies_[0].from)].reserve(supplies_.size());
-    for (const Supply& supply : supplies_) supplies[sets_.find(supply.from)].push_back(supply);
-    for (const std::vector<Supply>& list : supplies)
+    for (const std::vector<Supply>& list : supplies_by_set())
       if (!list.empty() && !copy(list)) return {};
     std::vector<std::vector<Team>> teams(cells_.num_devices());  // by the root of their set
     for (const Team& team : teams_) teams[sets_.find(all_teams_[team.second][0])].push_back(team);
@@ -96,6 +92,17 @@ class Finder {
 
  private:
   using Team = std::pair<int32_t, int32_t>;  // class, and who sums it: a position in `all_teams_`
+
+  /// By the root of their set, classes ascending. One large set is the common case and is not copied.
+  std::vector<std::vector<Supply>> supplies_by_set() {
+    auto other = [&](const Supply& supply) {
+      return sets_.find(supply.from) != sets_.find(supplies_[0].from);
+    };
+    if (std::none_of(supplies_.begin(), supplies_.end(), other)) return {std::move(supplies_)};
+    std::vector<std::vector<Supply>> lists(cells_.num_devices());
+    for (const Supply& supply : supplies_) lists[sets_.find(supply.from)].push_back(supply);
+    return lists;
+  }
 
   bool list_supplies() {
     supplies_.reserve(cells_.size());

@@ -10,6 +10,8 @@ namespace {
 class Replayer {
  public:
   explicit Replayer(const Cells& cells) : cells_(cells), position_(cells.num_devices(), -1) {
+    begin_.reserve(cells.size());
+    served_.reserve(cells.size());
     for (int cls = 0; cls < cells.size(); ++cls) {
       begin_.push_back(static_cast<int32_t>(served_.size()));
       serve_at_home(cls);
@@ -41,6 +43,7 @@ class Replayer {
  private:
   bool holds(int32_t cls, const Token& token) const {
     std::span<const Token> holders = cells_.holders(cls);
+    if (holders.size() == 1) return holders[0] == token;
     return std::binary_search(holders.begin(), holders.end(), token);
   }
 
@@ -142,7 +145,7 @@ class Replayer {
   }
 
   const Cells& cells_;
-  std::vector<bool> served_;       // by class, then needer
+  std::vector<uint8_t> served_;    // by class, then needer
   std::vector<int32_t> begin_;     // of a class in `served_`
   int32_t good_ = -1;              // list of holders whose addends the collective at hand sums
   std::vector<Span> targets_;      // of the collective at hand

@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "layout/reshard/both.h"
 #include "layout/reshard/cover_set.h"
+#include "layout/reshard/deals.h"
 #include "layout/reshard/sums.h"
 
 namespace partita::reshard {
@@ -172,7 +174,15 @@ class Solver {
     size_t tiles = work_.tiles().size(), targets = wants_.size();
     if (work_.sources->one_each && tiles * tiles * (tiles + targets) * targets <= kAssignmentWork)
       return deals_by_assignment();
-    return DealSearch(*this).run();
+    return tiles <= SumTable::kMaxTiles ? deals_by_table() : DealSearch(*this).run();
+  }
+
+  std::vector<Deal> deals_by_table() const {
+    std::vector<Deal> deals;
+    LeastDeals least = least_deals(SumTable(*work_.sources), wants_, max_deals());
+    for (std::vector<int32_t>& targets : least.targets)
+      deals.push_back({std::move(targets), {least.transfers, least.transfers}});
+    return deals;
   }
 
   void offer(Deal deal, std::vector<Deal>& best) const {
@@ -316,7 +326,7 @@ class Solver {
 
   /// Some want the complete value, others addends: give one target the complete value too, or serve both
   /// apart.
-  Ways complete_and_deal() const {
+  Ways complete_and_deal() {
     Ways complete = only_complete(), apart = deal();
     Ways best{complete.cost + apart.cost, {complete.deals[0]}};
     best.deals[0].insert(best.deals[0].end(), apart.deals[0].begin(), apart.deals[0].end());
@@ -327,11 +337,19 @@ class Solver {
       Job job = make_job({-1, static_cast<int32_t>(i)}, both, all_tiles());
       if (Cost cost = cost_of(job); cost.transfers < best.cost.transfers) best = {cost, {{job}}};
     }
+    best.cost.bound = bound_of_both(complete, apart, best);
+    return best;
+  }
+
+  int64_t bound_of_both(const Ways& complete, const Ways& apart, const Ways& best) {
+    int64_t floor = std::max(complete.cost.bound, apart.cost.bound);
     // A complete copy cannot be taken apart: one target gets it whole, and every device that wants it must
     // have it.
-    best.cost.bound =
-        work_.tiles().empty() ? best.cost.transfers : std::max(complete.cost.bound, apart.cost.bound);
-    return best;
+    if (work_.tiles().empty()) return best.cost.transfers;
+    if (floor == best.cost.transfers || work_.tiles().size() > SumTable::kMaxTiles) return floor;
+    BothCost both = cost_of_both(*work_.sources, complete_, wants_, best.cost.transfers);
+    work_.relays = both.relays;
+    return std::max(floor, std::min(best.cost.transfers, both.bound));
   }
 
   const Cells& cells_;

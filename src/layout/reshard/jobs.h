@@ -35,6 +35,7 @@ struct ClassWork {
   std::vector<int32_t> deal_begin;         // jobs [begin[k], begin[k + 1]) do it all; all deals cost the same
   int64_t transfers = 0;                   // of one element, over all jobs of a deal
   int64_t bound = 0;                       // no way needs fewer; less than `transfers` only where unproved
+  std::vector<int32_t> relays;             // two hops need fewer: these get every wanted addend in the first
 
   int num_deals() const { return static_cast<int>(deal_begin.size()) - 1; }
   std::span<const Job> deal(int number) const {

@@ -8,6 +8,7 @@
 #include "cluster/cluster.h"
 #include "layout/reducer.h"
 #include "layout/reshard/region.h"
+#include "layout/reshard/tree.h"
 
 namespace partita::reshard {
 
@@ -46,7 +47,8 @@ std::vector<Addend> distinct_addends(std::span<const Token> tokens);
 /// tensor. Example: [0:4] on 0 and [4:8] on 1 to both everywhere: two cells, two classes.
 struct Cells {
   std::vector<int32_t> devices;  // sorted; the number of a device everywhere below is its position here
-  std::vector<int32_t> group;    // by device number
+  std::vector<int32_t> group;    // innermost, by device number
+  Levels levels;                 // empty where all devices are one group
   bool grouped = false;          // there are several groups
   std::vector<std::vector<int64_t>> cuts;  // per dimension, first 0, last the size
 

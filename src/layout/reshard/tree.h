@@ -5,6 +5,13 @@
 
 namespace partita::reshard {
 
+/// Groups of devices, the innermost level first: `levels[k][device]` is its group. A group of one level lies
+/// in one group of the next. No levels: all devices are one group.
+using Levels = std::vector<std::vector<int32_t>>;
+
+/// The lowest level whose groups both devices share; levels.size() where they share none.
+int shared_level(const Levels& levels, int32_t a, int32_t b);
+
 struct Edge {
   int32_t parent = 0, child = 0;
   int32_t depth = 1;  // of the child; roots have 0
@@ -14,13 +21,13 @@ struct Edge {
 struct TreeLoad {
   const std::vector<int64_t>& busy;
   int64_t elements = 0, floor = 0;
-  const std::vector<int32_t>& group;  // by device
+  const Levels& levels;
 };
 
 /// Joins every device of `lacking` to one of `roots` or to one joined before, parents first. Exactly one edge
-/// enters a group that has no root; other edges stay in their group. A parent is chosen that stays below the
-/// floor, then one near the root, then the least busy: relays only where direct ways would make somebody the
-/// bottleneck.
+/// enters a group that has no root, on every level; other edges stay in their group. A parent is chosen that
+/// stays below the floor, then one near the root, then the least busy: relays only where direct ways would
+/// make somebody the bottleneck.
 std::vector<Edge> grow_tree(const std::vector<int32_t>& roots, const std::vector<int32_t>& lacking,
                             const TreeLoad& load);
 

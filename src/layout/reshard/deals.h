@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layout/reshard/jobs.h"
+
+namespace partita::reshard {
+
+/// The fewest transfers for every set of tiles; a set is a mask, bit t is tile t.
+/// Example: tiles 0 and 1 on device 0, tile 2 on device 1: all three to device 2 cost 2, to device 1 cost 1.
+class SumTable {
+ public:
+  static constexpr size_t kMaxTiles = 12;
+
+  /// REQUIRES: at most kMaxTiles tiles.
+  explicit SumTable(const Sources& sources);
+
+  uint32_t all() const { return static_cast<uint32_t>(cover_.size() - 1); }
+  /// The least number of devices that have the tiles of a set together.
+  int64_t cover(uint32_t set) const { return cover_[set]; }
+  /// What brings the sum of a set to these devices, which are sorted. Complete copies are not looked at.
+  int64_t transfers(uint32_t set, const std::vector<int32_t>& want) const;
+
+ private:
+  uint32_t held(int32_t device) const;
+
+  std::vector<int32_t> devices_;  // with a tile, sorted
+  std::vector<uint32_t> masks_;   // what they have
+  std::vector<int8_t> cover_;     // by set
+};
+
+/// Tiles dealt to targets so that all sums together cost least: every tile to one target.
+struct LeastDeals {
+  int64_t transfers = 0;
+  std::vector<std::vector<int32_t>> targets;  // target by tile; several that cost the same, at most `most`
+};
+LeastDeals least_deals(const SumTable& table, const std::vector<std::vector<int32_t>>& wants, size_t most);
+
+}  // namespace partita::reshard
