@@ -102,6 +102,7 @@ Flow reversed(const Flow& flow) {
     Flow::Line& line = back.lines[count - 1 - i];
     line = flow.lines[i];
     std::swap(line.take, line.give);
+    line.kind = line.kind == StepKind::kForward ? StepKind::kBackward : StepKind::kForward;
     line.inputs.clear();
     line.outputs.clear();
     for (const Flow::Feed& feed : flow.lines[i].outputs)

@@ -108,8 +108,8 @@ class Lister {
       const Flow::Line& line = flow_.lines[i];
       if (line.kind != StepKind::kBackward && line.kind != StepKind::kWeightGrad) continue;
       for (int j : flow_.of_device[line.device])
-        if (flow_.lines[j].kind == StepKind::kForward && flow_.lines[j].stage == line.stage &&
-            flow_.lines[j].stream == line.stream)
+        if (flow_.lines[j].kind == StepKind::kForward && flow_.lines[j].take > 0 &&
+            flow_.lines[j].stage == line.stage && flow_.lines[j].stream == line.stream)
           owner_[i] = j;
     }
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedule/pace.h"
+
 namespace partita {
 namespace {
 
@@ -73,30 +75,6 @@ int64_t busiest_microbatch(const Flow& flow) {
   return most;
 }
 
-// Interleaved with another warm-up: device r runs (chunks - 1) P + ahead (P-1-r) + `more` forwards, then
-// backwards and forwards in turn. 1 ahead is interleaved zero bubble, 2 is interleaved; transfers need
-// something between, so that a message has the time of a step to arrive. Weight gradients fill what is left.
-std::vector<int64_t> paced(const Flow& flow, int chunks, double ahead, int more) {
-  const int P = flow.devices, m = flow.microbatches, groups = std::max(1, m / P);
-  std::vector<int> first{0};  // of each group; a remainder is spread over them
-  for (int g = 0; g < groups; ++g) first.push_back(first.back() + m / groups + (g < m % groups));
-  std::vector<int64_t> rank;
-  for (const Flow::Line& line : flow.lines) {
-    const int chunk = line.stage / P, r = line.device;
-    const int64_t warmup = int64_t(chunks - 1) * first[1] + int64_t(std::ceil(ahead * (P - 1 - r))) + more;
-    for (int k = 0, g = 0; k < m; ++k) {
-      if (k == first[g + 1]) ++g;
-      const int64_t size = first[g + 1] - first[g], base = int64_t(first[g]) * chunks + (k - first[g]);
-      if (line.kind == StepKind::kForward)
-        rank.push_back(2 * (base + chunk * size));
-      else
-        rank.push_back(2 * (base + (chunks - 1 - chunk) * size + warmup) + 1 +
-                       (line.kind == StepKind::kWeightGrad ? int64_t(1) << 40 : 0));
-    }
-  }
-  return rank;
-}
-
 bool has_quotas(const SearchProblem& problem) {
   return !problem.cap.empty() && (problem.chunks > 1 || problem.placement == Placement::kBidirectional);
 }
@@ -119,6 +97,7 @@ class Rules {
     add("oldest first", oldest);
     add("steady flow", steady);
     if (problem_.placement == Placement::kLinear || problem_.placement == Placement::kLoop) add_paced();
+    add_urgent();
     if (!has_quotas(problem_)) return std::move(all_);
     share(group_name, groups);
     share("oldest first", oldest);
@@ -186,12 +165,38 @@ class Rules {
                         {.rank = rank, .patience = patience, .warmup = warmups_[i]}});
   }
 
+  // 1 ahead is interleaved zero bubble, 2 is interleaved; transfers need something between, so that a message
+  // has the time of a step to arrive.
   void add_paced() {
+    const int group = int(std::min<int64_t>(P_, m_));
     for (double ahead : {1.0, 1.15, 1.3, 1.6, 2.0})
-      for (int more : {0, 1})
-        for (double patience : {0.0, 1.0})
+      for (double more : {0.0, 1.0})
+        for (double patience : {0.0, 1.0}) {
+          Pace pace{.first = group, .later = group, .ahead = ahead, .more = more, .patience = patience};
           all_.push_back({fmt::format("interleaved, {} ahead and {}, patience {}", ahead, more, patience),
-                          {.rank = paced(flow_, problem_.chunks, ahead, more), .patience = patience}});
+                          paced(flow_, pace)});
+        }
+  }
+
+  // Least time to spare first: what must follow an operation, and a little of what must come before it.
+  // Forwards may stand back by `late` periods.
+  void add_urgent() {
+    const double period = double(busiest_microbatch(flow_));
+    for (double late : {0.0, 0.5, 1.0})
+      for (double past : {0.0, 0.3}) {
+        std::vector<int64_t> rank;
+        for (size_t i = 0; i < flow_.lines.size(); ++i)
+          for (size_t k = 0; k < size_t(m_); ++k) {
+            const size_t at = i * size_t(m_) + k;
+            double spare =
+                past * double(ends_.head[at]) - (1 - past) * double(ends_.tail[at] + flow_.lines[i].cost);
+            rank.push_back(int64_t(spare + (forward(flow_.lines[i]) ? late * period : 0)));
+          }
+        for (double patience : {0.0, 0.5, 1.0})
+          all_.push_back(
+              {fmt::format("urgent first, forwards {} late, past {}, patience {}", late, past, patience),
+               {.rank = rank, .patience = patience}});
+      }
   }
 
   void share(const std::string& name, const std::vector<int64_t>& rank) {

@@ -7,6 +7,7 @@
 #include "schedule/bound.h"
 #include "schedule/exact.h"
 #include "schedule/list_schedule.h"
+#include "schedule/pace.h"
 #include "schedule/policies.h"
 #include "schedule/polish.h"
 #include "schedule/seeds.h"
@@ -25,7 +26,9 @@ struct Candidate {
 struct Work {
   int64_t least, per_op;
 };
-constexpr Work kPasses{250'000, 15}, kReplanPasses{20'000, 5};
+constexpr Work kPasses{320'000, 40}, kReplanPasses{20'000, 5};
+// Shares of the work after which the next part of a search begins.
+constexpr double kListed = 0.4, kTunedShare = 0.5, kPaced = 0.75;
 
 class Search {
  public:
@@ -48,6 +51,14 @@ class Search {
     if (pool_.size() > kPool) pool_.pop_back();
   }
 
+  // List-schedules by `policy`, from the end of the step where `back`.
+  void follow(const Policy& policy, const std::string& origin, bool back) {
+    spent_ += ops_;
+    std::optional<Listed> listed = list_schedule(back ? back_ : flow_, policy);
+    if (back) listed = turned(std::move(listed->order));
+    accept(std::move(*listed), origin, back ? ", from the end" : "");
+  }
+
   // List-schedules by `policy`; false when not even one micro-batch fits.
   bool list(const Policy& policy, const std::string& origin) {
     spent_ += ops_;
@@ -61,22 +72,49 @@ class Search {
   bool optimal() const {
     return !pool_.empty() && score(pool_.front().listed, problem_.objective).first <= bound_;
   }
-  bool exhausted() const { return spent_ >= budget_; }
+  bool exhausted(double share = 1) const { return double(spent_) >= share * double(budget_); }
+  const Flow& back() const { return back_; }
+
+  // Ranks for the reversed pipeline that follow these times of every operation's end.
+  std::vector<int64_t> mirrored(const std::vector<int64_t>& ends) const {
+    std::vector<int64_t> ranks(ends.rbegin(), ends.rend());
+    for (int64_t& rank : ranks) rank = -rank;
+    return ranks;
+  }
 
   // Schedules backwards by the ends of `from` and forwards again by the starts of that: steps slide towards
   // each other from both sides, and what was idle inside comes out at the ends.
   Listed justify(const Listed& from, double patience) {
-    const size_t count = flow_.lines.size(), m = flow_.microbatches;
-    Policy policy{.rank = std::vector<int64_t>(count * m), .patience = patience};
-    for (size_t i = 0; i < count; ++i)
-      for (size_t k = 0; k < m; ++k)
-        policy.rank[(count - 1 - i) * m + (m - 1 - k)] = from.makespan - from.end[i * m + k];
-    Listed back = *list_schedule(back_, policy);
-    for (size_t i = 0; i < count; ++i)
-      for (size_t k = 0; k < m; ++k)
-        policy.rank[i * m + k] = back.makespan - back.end[(count - 1 - i) * m + (m - 1 - k)];
+    Listed back = *list_schedule(back_, {.rank = mirrored(from.end), .patience = patience});
     spent_ += 2 * ops_;
-    return *list_schedule(flow_, policy);
+    return *list_schedule(flow_, {.rank = mirrored(back.end), .patience = patience});
+  }
+
+  // Turns the numbers of paces, first at large and then around the best few, from both ends of the step.
+  void pace() {
+    struct Tried {
+      int64_t makespan;
+      Pace pace;
+      bool back;
+    };
+    std::vector<Tried> best;
+    Dice dice;
+    const int64_t before = spent_, until = int64_t(kPaced * double(budget_));
+    while (!optimal() && spent_ < until) {
+      const bool wide = best.empty() || spent_ - before < (until - before) / 2;
+      const Tried from =
+          wide ? Tried{0, draw_pace(flow_, dice), dice.roll(3) > 0} : best[dice.roll(best.size())];
+      Pace pace = wide ? from.pace : turned_pace(flow_, from.pace, dice);
+      spent_ += ops_;
+      Listed listed = *list_schedule(from.back ? back_ : flow_, paced(from.back ? back_ : flow_, pace));
+      best.push_back({listed.makespan, pace, from.back});
+      std::stable_sort(best.begin(), best.end(),
+                       [](const Tried& a, const Tried& b) { return a.makespan < b.makespan; });
+      if (best.size() > kPaces) best.pop_back();
+      if (listed.makespan > pool_.back().listed.makespan) continue;
+      if (from.back) listed = turned(std::move(listed.order));
+      accept(std::move(listed), show(pace), from.back ? ", from the end" : "");
+    }
   }
 
   // Visits the pool again and again. The first visits justify as they are; later ones after a shake, or
@@ -88,8 +126,12 @@ class Search {
       const Candidate& base = pool_[first || round % 2 ? (round / (first ? 1 : 2)) % pool_.size() : 0];
       Listed from = base.listed;
       std::string origin = base.origin;
-      if (!first && round % 8 < 6) {
+      if (!first && round % 8 < 5) {
         drifted(std::move(from), origin, dice);
+        continue;
+      }
+      if (!first && round % 8 == 5) {
+        crossed(from, pool_[dice.roll(pool_.size())].listed, origin, dice);
         continue;
       }
       if (!first) shake(flow_, dice, from.end);
@@ -147,7 +189,7 @@ class Search {
     int64_t states = kBeamSteps / int64_t(flow_.lines.size());
     for (int i = 3; i < problem_.effort; ++i) states *= 3;
     for (int i = 3; i > problem_.effort; --i) states /= 3;
-    if (states < kNarrowest * ops_) return;
+    if (ops_ > kBeamed) return;
     for (const Flow* flow : {&flow_, static_cast<const Flow*>(&back_)}) {
       if (optimal()) return;
       int64_t spent = 0;
@@ -165,8 +207,9 @@ class Search {
   void tune_policies(const std::vector<NamedPolicy>& policies) {
     std::vector<std::pair<std::pair<int64_t, int64_t>, size_t>> ranked;
     for (size_t i = 0; i < policies.size(); ++i)
-      if (!policies[i].policy.warmup.empty() || !policies[i].policy.quota.empty())
-        ranked.push_back({scores_.at(policies[i].name), i});
+      if (auto known = scores_.find(policies[i].name);
+          known != scores_.end() && (!policies[i].policy.warmup.empty() || !policies[i].policy.quota.empty()))
+        ranked.push_back({known->second, i});
     std::sort(ranked.begin(), ranked.end());
     // Equal scores are most often equal orders.
     ranked.erase(
@@ -180,16 +223,16 @@ class Search {
   int64_t bound() const { return bound_; }
 
  private:
-  static constexpr size_t kPool = 12, kTuned = 4, kPolished = 3;
+  static constexpr size_t kPool = 12, kTuned = 4, kPolished = 3, kPaces = 4;
   static constexpr int64_t kEnumerable = 300, kPolishable = 20'000, kStates = 2'000'000, kCoarse = 1'000;
-  static constexpr int64_t kBeamSteps = 8'000'000, kNarrowest = 8;
+  static constexpr int64_t kBeamSteps = 8'000'000, kBeamed = 1'500;
   static constexpr size_t kWidest = 2'000;
 
   void tune(NamedPolicy from, std::pair<int64_t, int64_t> best) {
-    for (bool helped = true; helped && !exhausted() && !optimal();) {
+    for (bool helped = true; helped && !exhausted(kTunedShare) && !optimal();) {
       helped = false;
       for (const Policy& changed : neighbours(from.policy)) {
-        if (exhausted()) return;
+        if (exhausted(kTunedShare)) return;
         spent_ += ops_;
         Listed listed = *list_schedule(flow_, changed);
         auto now = score(listed, problem_.objective);
@@ -257,6 +300,19 @@ class Search {
     accept(*list_schedule(flow_, policy), origin, ", drifted");
   }
 
+  // The first micro-batches as in one order, the others as in another that ends with it; from either end.
+  void crossed(const Listed& early, const Listed& late, const std::string& origin, Dice& dice) {
+    const bool back = dice.roll(2);
+    const int m = flow_.microbatches, from = int(dice.roll(m));
+    Policy policy{.rank = back ? early.end : starts_of(flow_, early), .patience = double(dice.roll(3)) / 2};
+    const std::vector<int64_t> others = back ? late.end : starts_of(flow_, late);
+    for (size_t i = 0; i < flow_.lines.size(); ++i)
+      for (int k = from; k < m; ++k)
+        policy.rank[i * m + k] = others[i * m + k] + early.makespan - late.makespan;
+    if (back) policy.rank = mirrored(policy.rank);
+    follow(policy, origin.ends_with(", crossed") ? origin : origin + ", crossed", back);
+  }
+
   void accept(Listed listed, const std::string& origin, const char* how) {
     if (score(listed, problem_.objective) >= score(pool_.back().listed, problem_.objective) || known(listed))
       return;
@@ -322,6 +378,15 @@ struct Setting {
 
 }  // namespace
 
+namespace {
+
+// Heads and tails of the reversed flow.
+HeadTail mirrored(const HeadTail& ends) {
+  return {.head = {ends.tail.rbegin(), ends.tail.rend()}, .tail = {ends.head.rbegin(), ends.head.rend()}};
+}
+
+}  // namespace
+
 Found search_schedule(const SearchProblem& problem) {
   Setting setting(problem);
   const Flow& flow = setting.flow;
@@ -334,13 +399,17 @@ Found search_schedule(const SearchProblem& problem) {
     search.list(follow, seed.name + " followed at once");
     if (within_caps(flow, listed.order)) search.offer(std::move(listed), seed.name);
   }
-  // All of them, even when the first is optimal: the other measure decides among equals.
+  // Forwards even when the first is optimal: the other measure decides among equals.
   std::vector<NamedPolicy> policies = greedy_policies(problem, flow, search.ends());
-  for (const NamedPolicy& greedy : policies)
-    if (!search.list(greedy.policy, greedy.name)) too_small(problem, flow);
+  std::vector<NamedPolicy> from_end = greedy_policies(problem, search.back(), mirrored(search.ends()));
+  for (size_t i = 0; i < policies.size() && !search.exhausted(kListed); ++i) {
+    if (!search.list(policies[i].policy, policies[i].name)) too_small(problem, flow);
+    if (i < from_end.size() && !search.optimal()) search.follow(from_end[i].policy, from_end[i].name, true);
+  }
   search.tune_policies(policies);
   search.enumerate_small();
   search.beam();
+  search.pace();
   search.improve();
   search.polish_best(search.budget() / 6);
   search.polish_other(search.budget() / 6);
