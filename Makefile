@@ -1,7 +1,7 @@
 # make build: the command build/bin/partita     make test: everything that can fail     make demo: see it work
 # Every target first installs what this machine lacks (tools/setup); nothing when all is there.
 .SILENT:
-.PHONY: setup build test demo bench lint asan tsan clean
+.PHONY: setup build test demo bench tables lint asan tsan clean
 
 TREE := build/full
 JOBS := $(shell nproc)
@@ -35,6 +35,12 @@ demo: build
 bench: build
 	ctest --test-dir $(TREE) --label-regex perf --verbose --no-tests=error
 	for script in bench/executor.py bench/reshard.py bench/capture.py; do $(PYTHON) $$script || exit 1; done
+
+# The tables of docs/ that come from whole runs, made anew; each fails where a row is not as it should be.
+tables: build
+	$(PYTHON) tests/parity/verify_table.py build/bin/partita --write
+	$(PYTHON) tests/parity/families_table.py build/bin/partita --write
+	$(PYTHON) tests/parity/capture_table.py --write docs/capture.md
 
 # What .clang-format and .clang-tidy say; some minutes.
 lint:

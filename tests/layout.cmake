@@ -1,4 +1,5 @@
 partita_test(unit rows_table_test model)
+partita_test(unit layout_unpack_test layout)
 if(PARTITA_TORCH)
   partita_test(property rows_truth_test torch)
   foreach(part sample samples truth mutants)

@@ -6,7 +6,7 @@
 #include "base/names.h"
 #include "cli/inputs.h"
 #include "cli/verbs.h"
-#include "model/decompose.h"
+#include "plan/form.h"
 
 namespace partita {
 namespace {
@@ -63,7 +63,7 @@ void run(const Options& options, const Command& command) {
   RecipeSpec spec = spec_of(options);
   Model model = load(options.model);
   Plan plan = recipe(model, spec);
-  std::vector<std::string> wrong = check(plan, model, find_atoms(decompose(model)));
+  std::vector<std::string> wrong = check(plan, model, find_atoms(in_form(model, form_of(plan))));
   if (!wrong.empty()) input_error("recipe {}: {}", options.name, wrong[0]);
   std::string json = to_json(plan);
   if (!options.output.empty()) write_file(options.output, json);

@@ -1,7 +1,6 @@
 #include "lower/lower.h"
 
 #include "base/error.h"
-#include "model/decompose.h"
 
 namespace partita {
 namespace {
@@ -48,11 +47,8 @@ Ordered order(const Partitioned& parts, const Plan& plan) {
   return {parts, std::move(schedule)};
 }
 
-// One device splits nothing, so it runs the captured ops as they are, bit for bit.
-bool splits(const Plan& plan) { return plan.mesh_size() > 1 || plan.microbatches > 1; }
-
-Prepared prepare(const Model& model, bool splits) {
-  Prepared out{.model = splits ? decompose(model) : model, .fingerprint = fingerprint(model)};
+Prepared prepare(const Model& model, Form form) {
+  Prepared out{.model = in_form(model, form), .fingerprint = fingerprint(model)};
   out.atoms = find_atoms(out.model);
   return out;
 }
@@ -76,7 +72,7 @@ Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
 }
 
 Lowered lower(const Model& model, const Plan& plan, PhaseLog& log) {
-  Prepared prepared = prepare(model, splits(plan));
+  Prepared prepared = prepare(model, form_of(plan));
   Program program = lower(prepared, plan, log);
   return {std::move(prepared.model), std::move(prepared.atoms), std::move(program)};
 }

@@ -6,6 +6,7 @@
 
 #include "layout/atoms.h"
 #include "plan/assign.h"
+#include "plan/form.h"
 #include "plan/plan.h"
 #include "plan/transform.h"
 #include "program/program.h"
@@ -44,16 +45,13 @@ struct Lowered {
 
 /// What all lowerings of one model start from, made once where many plans are tried.
 struct Prepared {
-  Model model;  // decomposed for plans that split something
+  Model model;  // in its form
   Atoms atoms;
   std::string fingerprint;  // of the model as it was given
 };
-Prepared prepare(const Model& model, bool splits);
+Prepared prepare(const Model& model, Form form);
 
-/// Does this plan split anything? One device runs the ops as they were captured.
-bool splits(const Plan& plan);
-
-/// REQUIRES: `prepared` was made with splits(plan). InputError as below.
+/// REQUIRES: `prepared` was made with form_of(plan). InputError as below.
 Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log);
 
 /// REQUIRES (of the input): check(plan) is empty, else InputError with its first sentence.

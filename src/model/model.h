@@ -19,6 +19,14 @@ using Shape = std::vector<int64_t>;
 /// What a tensor is to the training step.
 enum class Role : uint8_t { kValue, kParameter, kBuffer, kBatchInput, kConstant };
 
+/// Where a piece sits that was taken out of a packed parameter: from `begin` on along `dim` of `whole`.
+struct Part {
+  TensorId whole;
+  int32_t dim = 0;
+  int64_t begin = 0;
+  bool operator==(const Part&) const = default;
+};
+
 struct Tensor {
   std::string name;
   Shape shape;
@@ -28,6 +36,7 @@ struct Tensor {
   Role role = Role::kValue;
   bool trainable = false;     // parameters only
   int64_t low = 0, high = 0;  // batch inputs of whole numbers: values lie in [low, high)
+  Part part;                  // parameters made by `unpack` (layout/unpack.h); never in a file
 
   bool operator==(const Tensor&) const = default;
 };

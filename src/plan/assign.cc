@@ -10,6 +10,9 @@
 namespace partita {
 namespace {
 
+// A piece of an op that was taken apart (unpack.h) goes where the op goes.
+std::string stem(const std::string& name) { return name.substr(0, name.find(".part.")); }
+
 int stage_by_name(const Plan& plan, const std::string& name) {
   for (size_t s = 0; s < plan.stages.size(); ++s)
     for (const std::string& pattern : plan.stages[s].ops)
@@ -27,7 +30,7 @@ std::vector<int> home_stages(const Model& model, const Plan& plan) {
   std::vector<int> home, of_tensor(model.tensors.size(), -1);
   std::map<std::string, int> by_name;
   for (const Op& op : model.ops) {
-    int stage = stage_by_name(plan, op.name);
+    int stage = stage_by_name(plan, stem(op.name));
     if (stage < 0) {
       auto forward = by_name.find(forward_name(op.name));
       if (forward != by_name.end()) stage = forward->second;
@@ -38,7 +41,7 @@ std::vector<int> home_stages(const Model& model, const Plan& plan) {
         if (int there = of_tensor[id.value]; there >= 0)
           stage = stage < 0 ? there : op.backward ? std::min(stage, there) : std::max(stage, there);
     stage = std::max(stage, 0);
-    by_name[op.name] = stage;
+    by_name[stem(op.name)] = stage;
     for (TensorId id : op.outputs)
       if (id) of_tensor[id.value] = stage;
     home.push_back(stage);

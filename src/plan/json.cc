@@ -67,6 +67,7 @@ std::string to_json(const Plan& plan) {
               {"batch", plan.batch},      {"dtype", plan.dtype}};
   out["mesh"] = Json::array();
   for (const MeshAxis& axis : plan.mesh) out["mesh"].push_back({{"name", axis.name}, {"size", axis.size}});
+  if (plan.unpack) out["unpack"] = true;
   out["microbatches"] = plan.microbatches;
   out["loops"] = Json::array();
   if (plan.microbatches > 1)
@@ -88,7 +89,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   Json json = parse_json(text, where);
   JsonIn in(json, std::string(where));
   in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh",
-           "microbatches", "loops", "stages", "split", "store", "schedule", "optimizer"});
+           "unpack", "microbatches", "loops", "stages", "split", "store", "schedule", "optimizer"});
   if (in["format"].text() != "partita.plan")
     in["format"].fail("this is not a plan: needs to be \"partita.plan\"");
   in["version"].integer(1, kVersion);
@@ -100,6 +101,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
     axis.only({"name", "size"});
     return MeshAxis{axis["name"].text(), axis["size"].integer(1, 1 << 20)};
   });
+  if (in.has("unpack")) plan.unpack = in["unpack"].boolean();
   plan.microbatches = in["microbatches"].integer(1, 1 << 20);
   JsonIn loops = in["loops"];
   if (loops.size() > 1) loops.fail("one time loop, \"mb\", is known; more come later");

@@ -49,6 +49,7 @@ struct Plan {
   int64_t batch = 0;    // global
   std::string dtype;
   std::vector<MeshAxis> mesh;
+  bool unpack = false;  // packed parameters of unequal parts are taken apart first (layout/unpack.h)
   int64_t microbatches = 1;
   std::string microbatch_atom;  // the atom that time splits; "" with one micro-batch
   std::vector<Stage> stages;    // at least one

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "layout/packed.h"
+#include "layout/unpack.h"
 #include "model/decompose.h"
 
 namespace partita {
@@ -44,19 +46,25 @@ std::string batch_atom(const Model& model, const Atoms& atoms) {
   return "";
 }
 
-RecipeBook::RecipeBook(const Model& model)
-    : model_(model), whole_(decompose(model)), atoms_(find_atoms(whole_)) {}
+RecipeBook::RecipeBook(const Model& model) : model_(model), split_{.model = decompose(model)} {
+  split_.atoms = find_atoms(split_.model);
+  if (find_packed(split_.model).empty()) return;
+  unpacked_.emplace(unpack(split_.model));
+  unpacked_->atoms = find_atoms(unpacked_->model);
+}
 
 // One axis if every family has an atom long enough; else an axis per prime factor, so that 2 key heads with 2
 // query heads each feed 4 ranks as 2 x 2.
 void RecipeBook::add_tensor_axes(int64_t parts, Plan& plan) {
+  const Stated& stated = unpacked_ ? *unpacked_ : split_;
+  plan.unpack = unpacked_.has_value();
   auto [known, fresh] = families_.try_emplace(parts);
-  if (fresh) known->second = tensor_atoms(whole_, atoms_, parts);
+  if (fresh) known->second = tensor_atoms(stated.model, stated.atoms, parts);
   const std::vector<std::vector<std::string>>& families = known->second;
   if (families.empty())
     input_error("recipe: this model has nothing to split over tp={}; try dp or pp", parts);
   bool fits = std::all_of(families.begin(), families.end(),
-                          [&](const auto& family) { return size_of(atoms_, family.front()) >= parts; });
+                          [&](const auto& family) { return size_of(stated.atoms, family.front()) >= parts; });
   std::vector<int64_t> sizes = fits ? std::vector<int64_t>{parts} : prime_factors(parts);
   for (size_t k = 0; k < sizes.size(); ++k) {
     std::string axis = sizes.size() == 1 ? "tp" : fmt::format("tp{}", k);
@@ -66,10 +74,10 @@ void RecipeBook::add_tensor_axes(int64_t parts, Plan& plan) {
   size_t first = plan.split.size() - sizes.size();
   for (const auto& family : families) {
     size_t at = 0;
-    int64_t left = size_of(atoms_, family[0]);
+    int64_t left = size_of(stated.atoms, family[0]);
     for (size_t k = 0; k < sizes.size(); ++k) {
       while (at < family.size() && left < sizes[k])
-        if (++at < family.size()) left = size_of(atoms_, family[at]);
+        if (++at < family.size()) left = size_of(stated.atoms, family[at]);
       if (at == family.size()) break;
       plan.split[first + k].atoms.push_back(family[at]);
       left /= sizes[k];
@@ -81,10 +89,10 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   Plan plan{.model = fingerprint(model_), .microbatches = spec.microbatches, .schedule = spec.schedule};
   plan.optimizer = spec.optimizer;
   plan.summary = summary(spec);
-  std::string batch = batch_atom(whole_, atoms_);
+  std::string batch = batch_atom(split_.model, split_.atoms);
   if (batch.empty() && (spec.dp > 1 || spec.microbatches > 1))
     input_error("recipe: the batch of this model has one sample, which dp and micro-batches cannot split");
-  if (!batch.empty()) plan.batch = size_of(atoms_, batch);
+  if (!batch.empty()) plan.batch = size_of(split_.atoms, batch);
   if (spec.microbatches > 1) plan.microbatch_atom = batch;
   if (spec.dp > 1) {
     plan.mesh.push_back({"dp", spec.dp});

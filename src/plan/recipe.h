@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,15 @@ class RecipeBook {
   Plan plan(const RecipeSpec& spec);
 
  private:
+  struct Stated {
+    Model model;
+    Atoms atoms;
+  };
   void add_tensor_axes(int64_t parts, Plan& plan);
 
   const Model& model_;
-  Model whole_;  // decomposed
-  Atoms atoms_;
+  Stated split_;                    // decomposed
+  std::optional<Stated> unpacked_;  // where something is packed: what tensor parallel splits
   std::map<int64_t, std::vector<std::vector<std::string>>> families_;  // by number of parts
 };
 

@@ -102,7 +102,8 @@ HostTensor draw_weight(const Tensor& tensor, uint64_t seed) {
 HostTensors draw_weights(const Model& model, uint64_t seed, const HostViews& given) {
   HostTensors weights;
   for (const Tensor& tensor : model.tensors)
-    if ((tensor.role == Role::kParameter || tensor.role == Role::kBuffer) && !given.contains(tensor.name))
+    if ((tensor.role == Role::kParameter || tensor.role == Role::kBuffer) && !tensor.part.whole &&
+        !given.contains(tensor.name))
       weights.emplace(tensor.name, draw_weight(tensor, seed));
   return weights;
 }

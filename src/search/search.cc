@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -63,13 +64,26 @@ std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequ
   return out;
 }
 
-/// Both forms of a model that plans are lowered from.
-struct Forms {
-  Prepared whole, split;
+/// A recipe on its way: a candidate, or why it does not apply.
+struct Trial {
+  Candidate candidate;
+  std::string refused;
 };
 
+/// The forms of a model that the plans speak of, each prepared once.
+using Forms = std::map<Form, Prepared>;
+
+Forms forms_of(const Model& model, const std::vector<Trial>& trials) {
+  Forms forms;
+  for (const Trial& trial : trials) {
+    Form form = form_of(trial.candidate.plan);
+    if (trial.refused.empty() && !forms.contains(form)) forms.emplace(form, prepare(model, form));
+  }
+  return forms;
+}
+
 void evaluate(const Forms& forms, const SearchRequest& request, Candidate& candidate) {
-  const Prepared& form = splits(candidate.plan) ? forms.split : forms.whole;
+  const Prepared& form = forms.at(form_of(candidate.plan));
   PhaseLog log;
   Trace trace = simulate(form.model, lower(form, candidate.plan, log), request.cluster);
   candidate.step_seconds = trace.step_seconds;
@@ -78,12 +92,6 @@ void evaluate(const Forms& forms, const SearchRequest& request, Candidate& candi
   candidate.peak_bytes = trace.peak_bytes;
   candidate.fits = candidate.worst_peak() <= request.memory;
 }
-
-/// A recipe on its way: a candidate, or why it does not apply.
-struct Trial {
-  Candidate candidate;
-  std::string refused;
-};
 
 std::vector<Trial> make_plans(const Model& model, const SearchRequest& request,
                               const std::vector<RecipeSpec>& specs) {
@@ -164,7 +172,7 @@ SearchResult search(const Model& model, const SearchRequest& request) {
   SearchResult result;
   std::vector<RecipeSpec> specs = all_specs(num_ranks(request.cluster), batch_of(model), request);
   std::vector<Trial> trials = make_plans(model, request, specs);
-  evaluate_all({prepare(model, false), prepare(model, true)}, request, trials);
+  evaluate_all(forms_of(model, trials), request, trials);
   for (size_t i = 0; i < trials.size(); ++i) {
     if (!trials[i].refused.empty()) {
       result.refused.push_back(fmt::format("{}: {}", summary(specs[i]), trials[i].refused));

@@ -9,9 +9,8 @@ from zoo import ZOO
 from zoo.case import causal, hugging_face
 from zoo.compare import compare
 
-SHARE = ["gptj", "phi3", "doge", "falcon, alibi", "bert", "fnet", "t5", "mixtral", "vit", "swin", "beit",
-         "resnet", "wav2vec2", "mamba", "lstm, both ways", "nn.Transformer", "convnet, autocast", "gpt2, LoRA",
-         "llama, bfloat16", "several losses", "cached values", "weight and spectral norm"]
+SHARE = ["phi3", "bert", "t5", "swin", "resnet", "mamba", "lstm, both ways", "convnet, autocast", "gpt2, LoRA",
+         "llama, bfloat16", "several losses", "weight and spectral norm"]
 
 
 @pytest.mark.parametrize("name", SHARE)

@@ -1,4 +1,5 @@
 // A built step is the captured one of the same config: every op, argument, size, stride and name.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/json.h"
@@ -8,7 +9,7 @@ namespace partita {
 namespace {
 
 Model captured(const std::string& name) {
-  std::string path = std::string(PARTITA_SOURCE_DIR) + "/tests/data/" + name + ".model.json";
+  std::string path = fmt::format("{}/tests/data/{}.model.json", PARTITA_SOURCE_DIR, name);
   Model model = parse_model(read_file(path), path);
   model.torch.clear();
   return model;

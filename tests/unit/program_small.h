@@ -97,7 +97,7 @@ inline Model two_layers() {
 constexpr int32_t kOps = 16, kForwardOps = 5;
 
 /// Which part of the batch and of the hidden units a rank works on.
-struct Part {
+struct Share {
   Interval batch{0, kBatch}, hidden{0, kHidden};
 };
 
@@ -125,7 +125,7 @@ class SmallProgram {
   }
   Slot sum(int32_t tensor) const { return sums_.at(tensor); }
 
-  Box box(int32_t tensor, const Part& part) const {
+  Box box(int32_t tensor, const Share& part) const {
     Box box = whole_box(atoms, TensorId{tensor});
     for (size_t d = 0; d < box.size(); ++d)
       for (size_t l = 0; l < box[d].size(); ++l) {
@@ -141,7 +141,7 @@ class SmallProgram {
     if (found == program.types.end()) found = program.types.insert(found, type);
     return TypeId{static_cast<int32_t>(found - program.types.begin())};
   }
-  TypeId type(int32_t tensor, const Part& part) { return type(shape_of(box(tensor, part))); }
+  TypeId type(int32_t tensor, const Share& part) { return type(shape_of(box(tensor, part))); }
 
   BodyId body(const char* name) {
     program.bodies.push_back({.name = name, .locals = kOps + 10});
@@ -154,7 +154,7 @@ class SmallProgram {
 
   /// Ops [begin, end); sums over ranks where `reduce_over` is a group; gradients and the loss are added to
   /// their sums.
-  void ops(BodyId body, int32_t begin, int32_t end, const Part& part, std::set<int32_t> keep = {},
+  void ops(BodyId body, int32_t begin, int32_t end, const Share& part, std::set<int32_t> keep = {},
            int group = -1) {
     for (const auto& [tensor, slot] : slots_)
       if (slot.space == Space::kRank) keep.insert(tensor);
@@ -177,7 +177,7 @@ class SmallProgram {
     }
   }
 
-  Instr call(int32_t i, const Part& part) {
+  Instr call(int32_t i, const Share& part) {
     const Op& op = model.ops[i];
     OpView whole = view_of(model, op), local = whole;
     Instr instr{.op = OpId{i}, .view = is_view(op)};
@@ -197,11 +197,11 @@ class SmallProgram {
     return instr;
   }
 
-  void zeros(BodyId body, const std::vector<int32_t>& tensors, const Part& part) {
+  void zeros(BodyId body, const std::vector<int32_t>& tensors, const Share& part) {
     for (int32_t tensor : tensors)
       emit(body, {.kind = InstrKind::kZeros, .out = {sum(tensor)}, .types = {type(tensor, part)}});
   }
-  void all_reduce(BodyId body, const std::vector<int32_t>& tensors, const Part& part, int group) {
+  void all_reduce(BodyId body, const std::vector<int32_t>& tensors, const Share& part, int group) {
     for (int32_t tensor : tensors)
       emit(body, {.kind = InstrKind::kAllReduce,
                   .in = {sum(tensor)},
@@ -221,21 +221,21 @@ class SmallProgram {
     program.ranks.push_back({.rank_slots = 7, .frame_slots = 5});
     return program.ranks.back();
   }
-  void load(RankProgram& rank, int32_t tensor, const Part& part, int32_t microbatch = 0) {
+  void load(RankProgram& rank, int32_t tensor, const Share& part, int32_t microbatch = 0) {
     rank.loads.push_back({.slot = slot(tensor),
                           .microbatch = microbatch,
                           .tensor = TensorId{tensor},
                           .box = box(tensor, part),
                           .type = type(tensor, part)});
   }
-  void report(RankProgram& rank, Result::Kind kind, int32_t tensor, const Part& part) {
+  void report(RankProgram& rank, Result::Kind kind, int32_t tensor, const Share& part) {
     Slot where = kind == Result::kParameter ? slot(tensor) : sum(tensor);
     rank.results.push_back({kind, where, TensorId{tensor}, box(tensor, part)});
   }
   static Action run(BodyId body, int32_t microbatch = 0) {
     return {.kind = ActionKind::kRun, .body = body, .microbatch = microbatch};
   }
-  Action transfer(ActionKind kind, int32_t tensor, int32_t microbatch, int32_t peer, const Part& part) {
+  Action transfer(ActionKind kind, int32_t tensor, int32_t microbatch, int32_t peer, const Share& part) {
     return {.kind = kind,
             .microbatch = microbatch,
             .slot = slot(tensor),
@@ -280,7 +280,7 @@ inline SmallProgram grid_program(int dp, int tp, int microbatches, std::vector<i
       rank.groups = {{}, {}};
       for (int k = 0; k < dp; ++k) rank.groups[0].push_back(k * tp + t);
       for (int k = 0; k < tp; ++k) rank.groups[1].push_back(d * tp + k);
-      Part part{.hidden = piece({0, kHidden}, tp, t)};
+      Share part{.hidden = piece({0, kHidden}, tp, t)};
       for (int32_t parameter : kParameters) small.load(rank, parameter, part);
       BodyId before = small.body("before"), after = small.body("after");
       small.zeros(before, kSums, part);
@@ -311,14 +311,14 @@ inline SmallProgram pipeline_program(int microbatches) {
   small.program.ranks.resize(2);
   for (RankProgram& rank : small.program.ranks) rank = {.rank_slots = 7, .frame_slots = 5};
   RankProgram &first = small.program.ranks[0], &second = small.program.ranks[1];
-  auto part_of = [&](int m) { return Part{.batch = piece({0, kBatch}, microbatches, m)}; };
+  auto part_of = [&](int m) { return Share{.batch = piece({0, kBatch}, microbatches, m)}; };
   BodyId before[2] = {small.body("stage0.before"), small.body("stage1.before")};
   small.zeros(before[0], {kGw1, kGb1}, {});
   small.zeros(before[1], {kGw2, kLoss}, {});
   first.actions = {SmallProgram::run(before[0])};
   second.actions = {SmallProgram::run(before[1])};
   for (int m = 0; m < microbatches; ++m) {
-    Part part = part_of(m);
+    Share part = part_of(m);
     small.load(first, kX, part, m);
     small.load(second, kT, part, m);
     BodyId forward = small.body("stage0.forward");
@@ -328,7 +328,7 @@ inline SmallProgram pipeline_program(int microbatches) {
     second.actions.push_back(small.transfer(ActionKind::kPostReceive, kH, m, 0, part));
   }
   for (int m = 0; m < microbatches; ++m) {
-    Part part = part_of(m);
+    Share part = part_of(m);
     first.actions.push_back(small.transfer(ActionKind::kWaitSend, kH, m, 1, part));
     first.actions.push_back({.kind = ActionKind::kFree, .microbatch = m, .slot = small.slot(kH)});
     first.actions.push_back(small.transfer(ActionKind::kPostReceive, kGh, m, 1, part));

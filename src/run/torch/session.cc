@@ -14,6 +14,7 @@
 #include "base/names.h"
 #include "run/check.h"
 #include "run/loads.h"
+#include "run/parts.h"
 #include "run/results.h"
 #include "run/show.h"
 #include "run/threads/crew.h"
@@ -185,7 +186,10 @@ Fetch Session::State::fetch() {
 }
 
 Session::Session(const Runnable& step, const HostViews& weights, const RunOptions& options)
-    : state_(std::make_unique<State>(step, weights, options)) {}
+    : state_([&] {
+        HostTensors parts;
+        return std::make_unique<State>(step, with_parts(step.model, weights, parts), options);
+      }()) {}
 Session::~Session() {
   state_.reset();
   return_free_memory();
@@ -220,7 +224,9 @@ StepReport Session::step(const HostViews& batch) {
 }
 
 Values Session::values(const std::set<Result::Kind>& kinds) const {
-  return collect_values(state_->model, state_->program, state_->leaves, state_->fetch(), kinds);
+  Values values = collect_values(state_->model, state_->program, state_->leaves, state_->fetch(), kinds);
+  for (HostTensors* some : {&values.gradients, &values.parameters}) join_parts(state_->model, *some);
+  return values;
 }
 
 std::vector<Bytes> Session::peak_bytes() const {
