@@ -36,6 +36,7 @@ struct ScheduleRequest {
   Objective objective = Objective::kMakespan;
   std::optional<Placement> placement;
   int effort = 3;
+  bool to_write = false;  ///< the answer is to be written in PyTorch's form, which has one device a stage
 };
 
 /// Throws InputError for numbers and words that make no sense.
@@ -44,7 +45,18 @@ ScheduleRequest read_request(const ScheduleFlags& flags);
 /// Memory each device may use for a schedule with `chunks` chunks a device; empty: no limit.
 std::vector<int64_t> cap_memory(const ScheduleRequest& request, int devices, int chunks);
 
-/// Searches the placements and chunk counts that the request leaves open, and gives the best.
+/// A pipeline to search: which placement, how many chunks a device.
+struct SearchOption {
+  Placement placement;
+  int chunks;
+};
+
+/// The placements and chunk counts that a search tries where nothing is asked for. Eight chunks on a zigzag
+/// (wave W = 4) only while that is quick; two streams only for an even number of micro-batches.
+std::vector<SearchOption> open_options(const ScheduleRequest& request);
+
+/// Searches the placements and chunk counts that the request leaves open, and gives the best. Where all are
+/// open, interlaced is a rival too.
 Found search_request(const ScheduleRequest& request);
 
 /// Costs of the pipeline a search orders.

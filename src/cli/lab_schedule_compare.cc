@@ -94,23 +94,19 @@ Outcome try_search(Placement placement, int chunks, const std::string& label,
   }
 }
 
+std::string label_of(const SearchOption& option) {
+  if (option.placement == Placement::kLinear) return "search linear";
+  const bool both = option.placement == Placement::kBidirectional;
+  return fmt::format("search {} v={}", both ? "both ways" : placement_name(option.placement), option.chunks);
+}
+
 std::vector<Outcome> measure_all(const ScheduleRequest& request, const Command& command) {
   std::vector<Outcome> outcomes;
   for (const Entry& entry : kEntries) outcomes.push_back(try_entry(entry, request));
-  struct {
-    Placement placement;
-    int chunks;
-    const char* label;
-  } searches[] = {{Placement::kLinear, 1, "search linear"},
-                  {Placement::kLoop, 2, "search loop v=2"},
-                  {Placement::kLoop, 4, "search loop v=4"},
-                  {Placement::kZigzag, 2, "search zigzag v=2"},
-                  {Placement::kZigzag, 4, "search zigzag v=4"},
-                  {Placement::kBidirectional, 1, "search both ways v=1"},
-                  {Placement::kBidirectional, 2, "search both ways v=2"}};
-  for (const auto& search : searches) {
-    command.say(fmt::format("lab schedule: {}", search.label));
-    outcomes.push_back(try_search(search.placement, search.chunks, search.label, request));
+  for (const SearchOption& option : open_options(request)) {
+    const std::string label = label_of(option);
+    command.say(fmt::format("lab schedule: {}", label));
+    outcomes.push_back(try_search(option.placement, option.chunks, label, request));
   }
   // Those that fit first, the shortest first.
   std::stable_sort(outcomes.begin(), outcomes.end(), [](const Outcome& a, const Outcome& b) {

@@ -79,6 +79,7 @@ ScheduleRequest read_request(const ScheduleFlags& flags) {
   if (!flags.placement.empty()) request.placement = parse_placement(flags.placement, "--placement");
   if (flags.effort < 1 || flags.effort > 5) input_error("--effort: {}; needs 1 to 5", flags.effort);
   request.effort = flags.effort;
+  request.to_write = !flags.write_csv.empty() || !flags.csv.empty();
   if (!flags.stage_costs.empty())
     parse_stage_costs(read_file(flags.stage_costs), flags.stage_costs, request.pricing);
   if (!flags.links.empty()) request.pricing.links = parse_links(read_file(flags.links), flags.links);
@@ -125,12 +126,24 @@ SearchProblem make_problem(const ScheduleRequest& request, Placement placement, 
   return problem;
 }
 
-namespace {
+std::vector<SearchOption> open_options(const ScheduleRequest& request) {
+  constexpr int64_t kQuick = 20'000;
+  const ScheduleParams& params = request.params;
+  std::vector<SearchOption> options{{Placement::kLinear, 1},
+                                    {Placement::kLoop, 2},
+                                    {Placement::kLoop, 4},
+                                    {Placement::kZigzag, 2},
+                                    {Placement::kZigzag, 4}};
+  if (int64_t(params.devices) * params.microbatches * 8 * 3 <= kQuick)
+    options.push_back({Placement::kZigzag, 8});
+  if (params.microbatches % 2 == 0) {
+    options.push_back({Placement::kBidirectional, 1});
+    options.push_back({Placement::kBidirectional, 2});
+  }
+  return options;
+}
 
-struct Option {
-  Placement placement;
-  int chunks;
-};
+namespace {
 
 // Chunks a device as the request has them: said, or by the rows of stage costs; 0: open.
 int chunks_asked(const ScheduleRequest& request) {
@@ -144,25 +157,30 @@ int chunks_asked(const ScheduleRequest& request) {
   return rows / params.devices;
 }
 
-std::vector<Option> options_of(const ScheduleRequest& request) {
+std::vector<SearchOption> options_of(const ScheduleRequest& request) {
   const int chunks = chunks_asked(request);
-  std::vector<Option> options;
-  auto add = [&](Placement placement, std::vector<int> open) {
-    if (request.placement && *request.placement != placement) return;
-    if (chunks > 0) open = {chunks};
-    for (int count : open) options.push_back({placement, count});
+  std::vector<SearchOption> options;
+  auto add = [&](Placement placement) {
+    auto same = [&](const SearchOption& other) {
+      return other.placement == placement && other.chunks == chunks;
+    };
+    if (std::none_of(options.begin(), options.end(), same)) options.push_back({placement, chunks});
   };
-  if (request.placement || chunks <= 1) add(Placement::kLinear, {1});
-  // With one chunk these are the linear placement again.
-  if (request.placement || chunks != 1) add(Placement::kLoop, {2, 4});
-  if (request.placement || chunks != 1) add(Placement::kZigzag, {2, 4});
-  // Two streams need an even number; asked for by name, the refusal says so.
-  if (request.placement || request.params.microbatches % 2 == 0) add(Placement::kBidirectional, {1, 2});
+  for (const SearchOption& open : open_options(request)) {
+    if (request.placement && *request.placement != open.placement) continue;
+    if (chunks == 0) options.push_back(open);
+    // With one chunk loop and zigzag are the linear placement again.
+    if (chunks > 0 && (request.placement || open.placement == Placement::kBidirectional ||
+                       (open.placement == Placement::kLinear) == (chunks == 1)))
+      add(open.placement);
+  }
+  // Asked for by name, the refusal says why.
+  if (options.empty() && request.placement) options.push_back({*request.placement, std::max(1, chunks)});
   return options;
 }
 
 // The better of both where a fused backward is cheaper than its halves; else splitting is never worse.
-Found search_option(const ScheduleRequest& request, const Option& option) {
+Found search_option(const ScheduleRequest& request, const SearchOption& option) {
   SearchProblem problem = make_problem(request, option.placement, option.chunks);
   Found found = search_schedule(problem);
   const StageCost& cost = request.pricing.cost;
@@ -173,12 +191,41 @@ Found search_option(const ScheduleRequest& request, const Option& option) {
   return fused.objective < found.objective ? fused : found;
 }
 
+// Interlaced as it is: its embedding and head lie on all devices, so no pipeline of the search is like it.
+// Nothing if it is over the cap.
+std::optional<Found> interlaced_rival(const ScheduleRequest& request) {
+  Schedule schedule = make_schedule("interlaced", request.params);
+  Costs costs = price(request.pricing, schedule);
+  Evaluation run = evaluate(schedule, costs, request.queue);
+  std::vector<int64_t> cap = cap_memory(request, request.params.devices, 1);
+  if (run.deadlock) return std::nullopt;
+  for (size_t device = 0; device < cap.size(); ++device)
+    if (run.peak_memory[device] > cap[device]) return std::nullopt;
+  Rational most_work = 0;
+  for (const std::vector<Step>& list : schedule.order) {
+    Rational work = 0;
+    for (const Step& step : list)
+      work = work + (step.kind == StepKind::kForward ? costs.stages[step.stage].forward
+                                                     : costs.stages[step.stage].backward);
+    most_work = std::max(most_work, work);
+  }
+  Rational length = request.objective == Objective::kSpan ? run.span : run.makespan;
+  return Found{.schedule = schedule,
+               .objective = length,
+               .bound = most_work,
+               .certified = "work",
+               .origin = "interlaced"};
+}
+
 }  // namespace
 
 Found search_request(const ScheduleRequest& request) {
   std::optional<Found> best;
-  const std::vector<Option> options = options_of(request);
-  for (const Option& option : options) {
+  const std::vector<SearchOption> options = options_of(request);
+  if (!request.to_write && !request.placement && chunks_asked(request) == 0 && request.params.devices > 1 &&
+      request.params.microbatches > 0)
+    best = interlaced_rival(request);
+  for (const SearchOption& option : options) {
     std::optional<Found> found;
     try {
       found = search_option(request, option);

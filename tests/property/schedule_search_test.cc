@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "schedule/evaluate.h"
 #include "schedule/search.h"
+#include "schedule_problems.h"
 
 namespace partita {
 namespace {
@@ -102,43 +103,25 @@ class BruteForce {
   std::vector<int> device_, cost_;
 };
 
-SearchProblem uniform_problem(Placement placement, int devices, int chunks, int microbatches, bool split,
-                              int cap) {
-  return {.devices = devices,
-          .microbatches = microbatches,
-          .chunks = chunks,
-          .placement = placement,
-          .costs = uniform_costs({1, 1, 1, 2}, 0, devices * chunks),
-          .cap = std::vector<int64_t>(devices, cap),
-          .split = split};
-}
-
 TEST(ScheduleSearch, EqualsBruteForceWhereThatIsPossible) {
   const char* states = std::getenv("PARTITA_STATES");
   const size_t limit = states ? size_t(std::atoll(states)) : 20'000;
   int equal = 0, too_many = 0, proved = 0;
-  for (int devices = 2; devices <= 4; ++devices)
-    for (int chunks = 1; chunks <= 2; ++chunks)
-      for (Placement placement : {Placement::kLinear, Placement::kLoop, Placement::kZigzag}) {
-        if ((placement == Placement::kLinear) != (chunks == 1)) continue;
-        for (int m = 1; m <= 6; ++m)
-          for (bool split : {false, true})
-            for (int cap = chunks; cap <= std::min(devices * chunks, m * chunks); ++cap) {
-              SearchProblem problem = uniform_problem(placement, devices, chunks, m, split, cap);
-              std::optional<int> least = BruteForce(problem, limit).run();
-              if (!least) {
-                ++too_many;
-                continue;
-              }
-              Found found = search_schedule(problem);
-              ASSERT_EQ(found.objective, Rational(*least))
-                  << "P " << devices << " m " << m << " v " << chunks << " cap " << cap
-                  << (split ? " split" : " fused") << " placement " << int(placement);
-              ASSERT_LE(found.bound, found.objective);
-              proved += found.bound == found.objective;
-              ++equal;
-            }
-      }
+  for (const SearchProblem& problem : small_problems()) {
+    std::optional<int> least = BruteForce(problem, limit).run();
+    if (!least) {
+      ++too_many;
+      continue;
+    }
+    Found found = search_schedule(problem);
+    ASSERT_EQ(found.objective, Rational(*least))
+        << "P " << problem.devices << " m " << problem.microbatches << " v " << problem.chunks << " cap "
+        << problem.cap.front() << (problem.split ? " split" : " fused") << " placement "
+        << int(problem.placement);
+    ASSERT_LE(found.bound, found.objective);
+    proved += found.bound == found.objective;
+    ++equal;
+  }
   std::printf("%d equal, %d of them proved by the search itself, %d beyond %zu states\n", equal, proved,
               too_many, limit);
   EXPECT_GT(equal, 40);
