@@ -15,12 +15,13 @@ namespace {
 struct NameRow {
   const char* name;
   int64_t RecipeSpec::*takes;
-  int zero;
+  int zero = 0;
+  bool sequence = false;
 };
-constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp, 0},
-                              {"zero3", &RecipeSpec::dp, 3},
-                              {"tp", &RecipeSpec::tp, 0},
-                              {"pipeline", &RecipeSpec::pp, 0}};
+constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},       {"zero1", &RecipeSpec::dp, 1},
+                              {"zero2", &RecipeSpec::dp, 2}, {"zero3", &RecipeSpec::dp, 3},
+                              {"tp", &RecipeSpec::tp},       {"sp", &RecipeSpec::tp, 0, true},
+                              {"pipeline", &RecipeSpec::pp}};
 
 /// Zero: not given.
 struct Options {
@@ -54,6 +55,7 @@ RecipeSpec spec_of(const Options& options) {
     input_error("recipe {}: dp {} x tp {} x pp {} are not {} ranks; change --ranks or a size", options.name,
                 spec.dp, spec.tp, spec.pp, options.ranks);
   spec.zero = std::max(spec.zero, row.zero);
+  spec.sequence = row.sequence;
   // A pipeline with one micro-batch would leave all stages but one idle.
   spec.microbatches = options.microbatches ? options.microbatches : spec.pp;
   return spec;
@@ -77,15 +79,20 @@ void add_recipe(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   RecipeSpec& sizes = options->sizes;
   auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  app.add_option("NAME", options->name, "dp, zero3, tp or pipeline; it gets the ranks the sizes below leave")
+  app.add_option("NAME", options->name,
+                 "dp, zero1, zero2, zero3, tp, sp or pipeline; it gets the ranks the sizes below leave")
       ->required();
   add_model_input(app, options->model);
   app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);
   app.add_option("--dp", sizes.dp, "ranks the batch is split over")->check(positive);
   app.add_option("--tp", sizes.tp, "ranks the tensors are split over")->check(positive);
   app.add_option("--pp", sizes.pp, "stages")->check(positive);
-  app.add_option("--zero", sizes.zero, "3: store parameters, gradients and states in pieces over dp")
-      ->check(CLI::IsMember({0, 3}));
+  app.add_option("--zero", sizes.zero,
+                 "in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too")
+      ->check(CLI::Range(0, 3));
+  app.add_option("--replicas", sizes.replicas,
+                 "copies of what --zero keeps in pieces, each over dp / replicas ranks")
+      ->check(positive);
   app.add_option("--microbatches", options->microbatches,
                  "pieces of the batch, one after another; as many as stages without it")
       ->check(positive);

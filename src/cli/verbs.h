@@ -23,7 +23,7 @@ inline constexpr Verb kVerbs[] = {
     {"profile", "say what a training step computes and keeps, by module, without running it", add_profile},
     {"plan", "find the fastest plan that fits: every recipe lowered, its memory counted, its time simulated",
      add_plan},
-    {"recipe", "write a plan by name: dp, zero3, tp, pipeline and products of them", add_recipe},
+    {"recipe", "write a plan by name: dp, zero1, zero2, zero3, tp, sp, pipeline and products", add_recipe},
     {"lower", "turn a plan into what every rank executes, and prove that it computes the model", add_lower},
     {"simulate", "say how long a planned step takes and what it holds, without running it", add_simulate},
     {"train", "run a planned step on this machine, one thread a rank", add_train},

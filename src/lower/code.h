@@ -47,7 +47,7 @@ struct StageCode {
   std::vector<Value> values;
   std::vector<CodeStep> segments[kSegments];
   std::vector<std::pair<int, TensorId>> gradients;  // value, parameter
-  std::vector<int> parameters;                      // loaded values that the optimizer updates
+  std::vector<int> parameters;                      // values after the update
   std::vector<std::pair<int, TensorId>> buffers;    // value, buffer
   int loss = -1;
 };

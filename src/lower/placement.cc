@@ -18,6 +18,7 @@ class Placer {
       if (t.to_stage == stage) arrives_.emplace(t.to_value, t.before);
     }
     for (auto [value, parameter] : code.gradients) kept_.insert(value);
+    for (int value : code.parameters) kept_.insert(value);
     for (auto [value, buffer] : code.buffers) kept_.insert(value);
     if (code.loss >= 0) kept_.insert(code.loss);
     find_uses();

@@ -126,10 +126,10 @@ class CodeWriter {
     auto parameter = parameter_of_.find(tensor);
     if (parameter != parameter_of_.end() && reduced_each_time(parameter->second) &&
         (accumulate || !loops())) {
-      Layout stored = split_.stored[parameter->second.value];
-      stored[time()] = layout[time()];
-      id = want(stage, segment, tensor, stored);
-      layout = stored;
+      Layout cut = split_.updated[parameter->second.value];
+      cut[time()] = layout[time()];
+      id = want(stage, segment, tensor, cut);
+      layout = cut;
     }
     if (!accumulate) return;
     layout[time()] = AxisLayout{};
@@ -141,7 +141,7 @@ class CodeWriter {
 
   bool reduced_each_time(TensorId parameter) const {
     return std::any_of(plan_.store.begin(), plan_.store.end(), [&](const StoreRule& rule) {
-      return rule.reduce == "each" && matches(rule.params, model_[parameter].name);
+      return rule.reduce == "each" && rule.what != "state" && matches(rule.params, model_[parameter].name);
     });
   }
 
@@ -273,27 +273,35 @@ class CodeWriter {
     if (split_.ops[producer_[gradient.value]].level == Level::kInside) return;
     for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage)
       if (held_value(stage, parameter) >= 0)
-        want(stage, Segment::kEpilogue, gradient, split_.stored[parameter.value]);
+        want(stage, Segment::kEpilogue, gradient, split_.updated[parameter.value]);
   }
 
-  // Every stage that holds the parameter gets the whole gradient of its piece, and updates it.
+  // Every stage that holds the parameter gets the whole gradient of the piece that it updates. A parameter
+  // that lies whole while its states are cut is put together again from the ranks' pieces; the old one dies
+  // first.
   void finish(TensorId parameter, TensorId gradient) {
     for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage) {
       int held = held_value(stage, parameter);
       if (held < 0) continue;
-      StageCode& code = code_.stages[stage];
-      int ready = want(stage, Segment::kEpilogue, gradient, split_.stored[parameter.value]);
-      code.gradients.push_back({ready, parameter});
-      code.parameters.push_back(held);
-      if (plan_.optimizer.name == "none") continue;
-      CodeStep step{.kind = InstrKind::kOptimize, .in = {held, ready}, .out = {held}};
+      const Layout& stored = split_.stored[parameter.value];
+      const Layout& updated = split_.updated[parameter.value];
+      int ready = want(stage, Segment::kEpilogue, gradient, updated);
+      code_.stages[stage].gradients.push_back({ready, parameter});
+      if (plan_.optimizer.name == "none") {
+        code_.stages[stage].parameters.push_back(held);
+        continue;
+      }
+      int piece = want(stage, Segment::kEpilogue, parameter, updated);
+      CodeStep step{.kind = InstrKind::kOptimize, .in = {piece, ready}, .out = {piece}};
       for (int s = 0; s < optimizer_states(plan_.optimizer); ++s)
-        step.in.push_back(add_value(stage, {.tensor = parameter,
-                                            .layout = split_.stored[parameter.value],
-                                            .loaded = true,
-                                            .lasting = true,
-                                            .state = s}));
+        step.in.push_back(add_value(
+            stage, {.tensor = parameter, .layout = updated, .loaded = true, .lasting = true, .state = s}));
       push(stage, Segment::kEpilogue, std::move(step));
+      if (stored != updated) {
+        code_.stages[stage].values[held].lasting = false;
+        piece = convert(stage, Segment::kEpilogue, piece, stored);
+      }
+      code_.stages[stage].parameters.push_back(piece);
     }
   }
 

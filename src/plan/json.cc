@@ -45,9 +45,12 @@ SplitRule read_split(const JsonIn& in) {
 }
 
 StoreRule read_store(const JsonIn& in) {
-  in.only({"params", "axis", "reduce"});
+  in.only({"params", "axis", "reduce", "what"});
   StoreRule rule{.params = in["params"].text(), .axis = in["axis"].text()};
   if (in.has("reduce")) rule.reduce = in["reduce"].text();
+  if (in.has("what")) rule.what = in["what"].text();
+  if (rule.what != "parameter" && rule.what != "gradient" && rule.what != "state")
+    in["what"].fail("needs to be \"parameter\", \"gradient\" or \"state\"");
   if (rule.reduce != "each" && rule.reduce != "once") in["reduce"].fail("needs to be \"each\" or \"once\"");
   return rule;
 }
@@ -79,7 +82,7 @@ std::string to_json(const Plan& plan) {
     out["split"].push_back({{"ops", s.ops}, {"axis", s.axis}, {"atoms", s.atoms}});
   out["store"] = Json::array();
   for (const StoreRule& s : plan.store)
-    out["store"].push_back({{"params", s.params}, {"axis", s.axis}, {"reduce", s.reduce}});
+    out["store"].push_back({{"params", s.params}, {"axis", s.axis}, {"reduce", s.reduce}, {"what", s.what}});
   out["schedule"] = plan.schedule;
   out["optimizer"] = optimizer_json(plan.optimizer);
   return out.dump(1) + "\n";
@@ -88,8 +91,8 @@ std::string to_json(const Plan& plan) {
 Plan parse_plan(std::string_view text, std::string_view where) {
   Json json = parse_json(text, where);
   JsonIn in(json, std::string(where));
-  in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh",
-           "unpack", "microbatches", "loops", "stages", "split", "store", "schedule", "optimizer"});
+  in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh", "unpack",
+           "microbatches", "loops", "stages", "split", "store", "schedule", "optimizer"});
   if (in["format"].text() != "partita.plan")
     in["format"].fail("this is not a plan: needs to be \"partita.plan\"");
   in["version"].integer(1, kVersion);

@@ -32,12 +32,15 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
-/// Parameters matching `params` are stored cut over `axis` (gradient and optimizer state with them), gathered
-/// where they are used and dropped after it. `reduce`: "each" micro-batch, or "once" after the last.
+/// What belongs to the parameters matching `params` and is stored cut over `axis`. `what`: "state", the
+/// optimizer's alone; "gradient", with the states; "parameter", all three, gathered where it is used and
+/// dropped after it. Where the parameter itself stays whole, each rank updates its piece and all gather the
+/// new values. `reduce` of a cut gradient: "each" micro-batch, or "once" after the last.
 struct StoreRule {
   std::string params = "*";
   std::string axis;
   std::string reduce = "each";
+  std::string what = "parameter";
   bool operator==(const StoreRule&) const = default;
 };
 

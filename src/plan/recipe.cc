@@ -26,13 +26,19 @@ int64_t size_of(const Atoms& atoms, const std::string& name) {
   return 0;
 }
 
+std::string dp_summary(const RecipeSpec& spec) {
+  if (!spec.zero) return fmt::format("dp{}", spec.dp);
+  if (spec.replicas == 1) return fmt::format("zero{}-{}", spec.zero, spec.dp);
+  return fmt::format("{} replicas of zero{}-{}", spec.replicas, spec.zero, spec.dp / spec.replicas);
+}
+
 }  // namespace
 
 std::string summary(const RecipeSpec& spec) {
   std::string text;
   auto factor = [&](const std::string& part) { text += (text.empty() ? "" : " x ") + part; };
-  if (spec.dp > 1) factor(fmt::format("{}{}", spec.zero == 3 ? "zero3-" : "dp", spec.dp));
-  if (spec.tp > 1) factor(fmt::format("tp{}", spec.tp));
+  if (spec.dp > 1) factor(dp_summary(spec));
+  if (spec.tp > 1) factor(fmt::format("{}{}", spec.sequence ? "sp" : "tp", spec.tp));
   if (spec.pp > 1) factor(fmt::format("pp{} {}", spec.pp, spec.schedule));
   if (text.empty()) text = "one device";
   if (spec.microbatches > 1) text += fmt::format(", {} micro-batches", spec.microbatches);
@@ -43,6 +49,14 @@ std::string batch_atom(const Model& model, const Atoms& atoms) {
   for (size_t t = 0; t < model.tensors.size(); ++t)
     if (model.tensors[t].role == Role::kBatchInput && !atoms.dims[t].empty() && !atoms.dims[t][0].empty())
       return atoms.names[atoms.dims[t][0][0].value];
+  return "";
+}
+
+std::string sequence_atom(const Model& model, const Atoms& atoms) {
+  for (size_t t = 0; t < model.tensors.size(); ++t)
+    if (model.tensors[t].role == Role::kBatchInput && !is_floating(model.tensors[t].dtype) &&
+        atoms.dims[t].size() > 1 && !atoms.dims[t][1].empty())
+      return atoms.names[atoms.dims[t][1][0].value];
   return "";
 }
 
@@ -85,6 +99,14 @@ void RecipeBook::add_tensor_axes(int64_t parts, Plan& plan) {
   }
 }
 
+// An op takes the first atom it has free, so the tokens come last: norms, dropout and residuals get them.
+void RecipeBook::add_sequence(Plan& plan) const {
+  std::string tokens = sequence_atom(split_.model, split_.atoms);
+  if (tokens.empty()) input_error("recipe: sequence parallel needs a batch input of tokens; try tp");
+  for (SplitRule& rule : plan.split)
+    if (rule.axis.starts_with("tp")) rule.atoms.push_back(tokens);
+}
+
 Plan RecipeBook::plan(const RecipeSpec& spec) {
   Plan plan{.model = fingerprint(model_), .microbatches = spec.microbatches, .schedule = spec.schedule};
   plan.optimizer = spec.optimizer;
@@ -95,11 +117,19 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (!batch.empty()) plan.batch = size_of(split_.atoms, batch);
   if (spec.microbatches > 1) plan.microbatch_atom = batch;
   if (spec.dp > 1) {
-    plan.mesh.push_back({"dp", spec.dp});
+    if (spec.replicas < 1 || spec.dp % spec.replicas)
+      input_error("recipe: {} replicas do not divide dp={}", spec.replicas, spec.dp);
+    if (spec.replicas > 1) {
+      plan.mesh.push_back({"replica", spec.replicas});
+      plan.split.push_back({.axis = "replica", .atoms = {batch}});
+    }
+    plan.mesh.push_back({"dp", spec.dp / spec.replicas});
     plan.split.push_back({.axis = "dp", .atoms = {batch}});
-    if (spec.zero == 3) plan.store.push_back({.axis = "dp"});
+    constexpr const char* kCut[] = {"", "state", "gradient", "parameter"};
+    if (spec.zero) plan.store.push_back({.axis = "dp", .what = kCut[spec.zero]});
   }
   if (spec.tp > 1) add_tensor_axes(spec.tp, plan);
+  if (spec.tp > 1 && spec.sequence) add_sequence(plan);
   plan.stages = pipeline_stages(model_, spec.pp, spec.dp * spec.tp);
   for (const Tensor& tensor : model_.tensors)
     if (tensor.role == Role::kParameter) plan.dtype = std::string(dtype_name(tensor.dtype));

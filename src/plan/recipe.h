@@ -12,7 +12,9 @@ namespace partita {
 /// A product of the classic ways to parallelise, by their sizes.
 struct RecipeSpec {
   int64_t dp = 1, tp = 1, pp = 1;
-  int zero = 0;  // 0, or 3: parameters, gradients and states stored in pieces over dp
+  int zero = 0;           // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
+  int64_t replicas = 1;   // of what zero keeps in pieces, each over dp / replicas ranks (HSDP)
+  bool sequence = false;  // what tp leaves whole is split along the tokens (sequence parallel)
   int64_t microbatches = 1;
   std::string schedule = "1f1b";
   OptimizerSpec optimizer;
@@ -38,6 +40,7 @@ class RecipeBook {
     Atoms atoms;
   };
   void add_tensor_axes(int64_t parts, Plan& plan);
+  void add_sequence(Plan& plan) const;
 
   const Model& model_;
   Stated split_;                    // decomposed
@@ -50,6 +53,9 @@ Plan recipe(const Model& model, const RecipeSpec& spec);
 
 /// The atom of the batch dimension: dimension 0 of the first batch input.
 std::string batch_atom(const Model& model, const Atoms& atoms);
+
+/// The atom of the tokens: dimension 1 of the first batch input of whole numbers; "" where there is none.
+std::string sequence_atom(const Model& model, const Atoms& atoms);
 
 /// Atoms that can be split over `parts` ranks at the price of sums alone: every value that has them is used
 /// in pieces, nothing is gathered. Heads and hidden of a Transformer come out. Families of atoms that share a

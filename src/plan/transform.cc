@@ -89,8 +89,10 @@ class Transformer {
       const Tensor& tensor = model_.tensors[t];
       if (tensor.role == Role::kValue) continue;
       for (size_t axis = 0; axis < out_.axis_sizes.size(); ++axis) shard_by_seed(t, axis);
-      if (tensor.role == Role::kParameter) apply_store_rules(t);
     }
+    out_.updated = layout_;
+    for (size_t t = 0; t < model_.tensors.size(); ++t)
+      if (model_.tensors[t].role == Role::kParameter) apply_store_rules(t);
     out_.stored = layout_;
   }
 
@@ -109,7 +111,9 @@ class Transformer {
       if (!matches(rule.params, model_.tensors[t].name)) continue;
       size_t axis = 0;
       while (plan_.mesh[axis].name != rule.axis) ++axis;
-      if (layout_[t][axis].kind == AxisLayout::kReplicated) layout_[t][axis] = longest_free_leaf(t, axis);
+      AxisLayout& updated = out_.updated[t][axis];
+      if (updated.kind == AxisLayout::kReplicated) updated = longest_free_leaf(t, axis);
+      if (rule.what == "parameter") layout_[t][axis] = updated;
     }
   }
 
@@ -121,7 +125,8 @@ class Transformer {
     for (size_t d = 0; d < atoms_.dims[t].size(); ++d)
       for (size_t l = 0; l < atoms_.dims[t][d].size(); ++l) {
         AxisLayout here = AxisLayout::shard(static_cast<int>(d), static_cast<int>(l));
-        bool taken = std::find(layout_[t].begin(), layout_[t].end(), here) != layout_[t].end();
+        const Layout& cut = out_.updated[t];
+        bool taken = std::find(cut.begin(), cut.end(), here) != cut.end();
         int64_t size = atoms_.sizes[atoms_.dims[t][d][l].value];
         if (!taken && size > longest) {
           longest = size;

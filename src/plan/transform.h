@@ -24,7 +24,9 @@ struct Transformed {
   std::vector<int64_t> axis_sizes;  // mesh axes, then micro-batches
   std::vector<SplitOp> ops;
   std::vector<Layout>
-      stored;               // per tensor: parameters, buffers, constants and batch inputs as they lie at rest
+      stored;  // per tensor: parameters, buffers, constants and batch inputs as they lie at rest
+  std::vector<Layout>
+      updated;  // per tensor: parameters as the optimizer updates them, their states, and their gradients
   std::vector<bool> light;  // per op: no trainable parameter leads to it, any device may repeat it
 
   size_t time_axis() const { return axis_sizes.size() - 1; }

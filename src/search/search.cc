@@ -58,7 +58,13 @@ std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequ
           for (int zero : {0, 3}) {
             int64_t pp = ranks / dp / tp;
             if ((pp == 1 && std::string_view(schedule) != "1f1b") || (zero && dp == 1)) continue;
-            RecipeSpec spec{dp, tp, pp, zero, mb, schedule, request.optimizer};
+            RecipeSpec spec{.dp = dp,
+                            .tp = tp,
+                            .pp = pp,
+                            .zero = zero,
+                            .microbatches = mb,
+                            .schedule = schedule,
+                            .optimizer = request.optimizer};
             if (allowed(spec, request)) out.push_back(spec);
           }
   return out;
