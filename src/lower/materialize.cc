@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/error.h"
 #include "lower/actions.h"
@@ -65,6 +66,7 @@ class Materializer {
   void materialize_stage(int stage) {
     Placement placement = place_values(code_.stages[stage], code_.transfers, stage, loops());
     Instantiator instantiator(model_, atoms_, split_, code_.stages[stage], placement, library_);
+    find_sensitive(code_.stages[stage]);
     const std::vector<int32_t>& devices = plan_.stages[stage].devices;
     for (size_t d = 0; d < devices.size(); ++d)
       fill_rank(stage, static_cast<int64_t>(d), placement, instantiator);
@@ -97,22 +99,61 @@ class Materializer {
       rank.groups.push_back(members(coordinates, axes, split_.axis_sizes, devices));
   }
 
-  // One body per segment and micro-batch; the library keeps equal ones once.
+  // One body per segment and class of coordinates; the library keeps equal ones of several classes once.
   std::vector<std::array<BodyId, kSegments>> make_bodies(int stage, std::vector<int64_t> coordinates,
                                                          Instantiator& instantiator) {
     constexpr const char* kNames[] = {"prologue", "forward", "backward", "epilogue"};
     std::vector<std::array<BodyId, kSegments>> bodies(plan_.microbatches);
     for (int64_t m = 0; m < plan_.microbatches; ++m) {
       coordinates.back() = m;
-      instantiator.stand_at(coordinates);
       for (int s = 0; s < kSegments; ++s) {
         Segment segment = static_cast<Segment>(s);
         bool once = segment == Segment::kPrologue || segment == Segment::kEpilogue;
         if ((once && m > 0) || code_.stages[stage].segments[s].empty()) continue;
-        bodies[m][s] = library_.body(instantiator.body(segment, fmt::format("stage{}.{}", stage, kNames[s])));
+        std::vector<int64_t> kind = coordinates;
+        for (size_t axis = 0; axis < kind.size(); ++axis)
+          if (!sensitive_[s][axis]) kind[axis] = 0;
+        BodyId& body = made_[s].try_emplace(kind).first->second;
+        if (!body) {
+          instantiator.stand_at(coordinates);
+          body = library_.body(instantiator.body(segment, fmt::format("stage{}.{}", stage, kNames[s])));
+        }
+        bodies[m][s] = body;
       }
     }
     return bodies;
+  }
+
+  // On which axes does the code of a segment depend on where a rank stands? Where pieces are not all equal,
+  // and where a rank takes out its own piece or is the one that keeps an addend.
+  void find_sensitive(const StageCode& code) {
+    for (int s = 0; s < kSegments; ++s) {
+      made_[s].clear();
+      sensitive_[s].assign(split_.axis_sizes.size(), false);
+      for (const CodeStep& step : code.segments[s]) {
+        for (const auto* side : {&step.in, &step.out})
+          for (int v : *side)
+            if (v >= 0) find_uneven(code.values[v], sensitive_[s]);
+        if (step.kind == InstrKind::kMove)
+          for (int axis : step.axes) sensitive_[s][axis] = true;
+        if (step.kind == InstrKind::kSlice)
+          for (size_t axis = 0; axis < sensitive_[s].size(); ++axis)
+            if (code.values[step.in[0]].layout[axis] != code.values[step.out[0]].layout[axis])
+              sensitive_[s][axis] = true;
+      }
+    }
+  }
+
+  void find_uneven(const Value& value, std::vector<bool>& uneven) const {
+    for (size_t axis = 0; axis < value.layout.size(); ++axis) {
+      const AxisLayout& here = value.layout[axis];
+      if (here.kind != AxisLayout::kShard || uneven[axis]) continue;
+      int64_t pieces = 1;
+      for (size_t other = 0; other < value.layout.size(); ++other)
+        if (value.layout[other] == here) pieces *= split_.axis_sizes[other];
+      AtomId atom = atoms_[value.tensor][here.dim][here.leaf];
+      if (atoms_.sizes[atom.value] % pieces) uneven[axis] = true;
+    }
   }
 
   void add_loads(int stage, std::vector<int64_t> coordinates, const Placement& placement,
@@ -158,6 +199,9 @@ class Materializer {
   Code code_;
   Program program_;
   Library library_;
+  // Of the stage at hand, by segment: axes on which its code depends, and its bodies by coordinates on those.
+  std::array<std::vector<bool>, kSegments> sensitive_;
+  std::array<std::map<std::vector<int64_t>, BodyId>, kSegments> made_;
 };
 
 }  // namespace

@@ -37,7 +37,10 @@ std::vector<Case> cases() {
     for (RecipeSpec spec :
          {RecipeSpec{}, RecipeSpec{.dp = 2}, RecipeSpec{.dp = 3}, RecipeSpec{.tp = 2}, RecipeSpec{.tp = 3},
           RecipeSpec{.tp = 4}, RecipeSpec{.dp = 2, .zero = 3}, RecipeSpec{.dp = 3, .zero = 3},
-          RecipeSpec{.pp = 2}, RecipeSpec{.dp = 2, .tp = 2}, RecipeSpec{.microbatches = 3}})
+          RecipeSpec{.pp = 2}, RecipeSpec{.dp = 2, .tp = 2}, RecipeSpec{.microbatches = 3},
+          RecipeSpec{.dp = 3, .zero = 1}, RecipeSpec{.dp = 2, .tp = 2, .zero = 1, .microbatches = 2},
+          RecipeSpec{.dp = 2, .zero = 2, .microbatches = 2}, RecipeSpec{.dp = 4, .zero = 3, .replicas = 2},
+          RecipeSpec{.tp = 2, .sequence = true}})
       if (model != std::string_view("llama-tiny") || spec.tp != 3) out.push_back({model, spec});
   for (const char* model : {"gpt2-tiny4", "llama-tiny4"})
     for (RecipeSpec spec :
