@@ -31,7 +31,7 @@ def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False, progr
     """Traces one training step of `module` on `batch`, as it runs in the autocast that surrounds the call.
 
     batch: a dict (keyword arguments of the module) or a tuple (positional ones) of tensors; other values are baked in.
-    loss: a callable of (output, batch); None takes the output's `.loss`.
+    loss: a callable of (output, batch); None takes the output's `.loss`, or a scalar that the module returns (first).
     bake: keep what this batch does where the module looks at values of its inputs, with a warning, instead of an error.
     progress: a line on stderr while it runs; None shows it on a terminal.
     The module is left as it was. It may be built on the CPU or under FakeTensorMode.
@@ -100,9 +100,9 @@ def _loss_of(output, batch, loss, module):
     if loss is not None:
         value = loss(output, batch)
     else:
-        value = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+        value = _loss_in(output)
         if value is None:
-            raise InputError(where, f"the output ({type(output).__name__}) has no .loss",
+            raise InputError(where, f"the output ({type(output).__name__}) has no .loss and is no scalar",
                              "put the labels into the batch, or give loss=, a callable of (output, batch)")
     if not isinstance(value, torch.Tensor):
         raise InputError(where, f"it is a {type(value).__name__}", "return a tensor with one element")
@@ -110,6 +110,15 @@ def _loss_of(output, batch, loss, module):
         raise InputError(where, f"it has shape {list(value.shape)}", "return a scalar, such as its mean or sum")
     if not value.requires_grad:
         raise InputError(where, "it does not depend on any trainable parameter", "check detach() and no_grad()")
+    return value
+
+
+def _loss_in(output):
+    """The `.loss` of what a module returned; or that itself, or the first of a tuple, where it is a scalar."""
+    value = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    first = output[0] if isinstance(output, (tuple, list)) and output else output
+    if value is None and isinstance(first, torch.Tensor) and first.dim() == 0:
+        return first
     return value
 
 

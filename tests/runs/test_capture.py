@@ -284,3 +284,20 @@ def test_wrong_uses_end_with_a_sentence(name):
     assert caught.value.where == where
     assert re.search(what, caught.value.what)
     assert caught.value.remedy and str(caught.value).startswith(where)
+
+
+class Scored(torch.nn.Module):
+    def __init__(self, pack):
+        super().__init__()
+        self.linear, self.pack = torch.nn.Linear(3, 2), pack
+
+    def forward(self, x):
+        y = self.linear(x)
+        return self.pack(y.square().mean(), y)
+
+
+@pytest.mark.parametrize("pack", [lambda loss, y: loss, lambda loss, y: (loss, y), lambda loss, y: {"loss": loss, "y": y}])
+def test_a_scalar_that_a_module_returns_is_its_loss(pack):
+    module, batch = Scored(pack), {"x": torch.randn(4, 3)}
+    model = partita.capture(module, batch)
+    assert model.run(module, batch).loss == module.linear(batch["x"]).square().mean()
