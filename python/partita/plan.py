@@ -31,7 +31,8 @@ class Plan:
         rows = [("plan", "step", "peak/device", "why")]
         rows += [(p["summary"], f"{p['step_seconds'] * 1e3:.2f} ms", _mebibytes(p), p["reason"]) for p in self.ranked]
         rows += [(p["summary"], "-", _mebibytes(p), p["reason"]) for p in shown]
-        lines = [f"{a:<36} {b:>10} {c:>12}  {d}" for a, b, c, d in rows]
+        width = max(36, *(len(row[0]) for row in rows))
+        lines = [f"{a:<{width}} {b:>10} {c:>12}  {d}" for a, b, c, d in rows]
         if len(shown) < len(self.lost):
             lines.append(f"... and {len(self.lost) - len(shown)} more that do not fit")
         return "\n".join(lines)

@@ -21,9 +21,13 @@ struct Options {
 };
 
 std::string table(const SearchResult& result, const SearchRequest& request, size_t top) {
-  std::string text = fmt::format("{:<36} {:>10} {:>12}  {}\n", "plan", "step", "peak/device", "why");
+  size_t width = 36;
+  for (const auto* list : {&result.fitting, &result.beyond})
+    for (size_t i = 0; i < std::min(top, list->size()); ++i)
+      width = std::max(width, (*list)[i].plan.summary.size());
+  std::string text = fmt::format("{:<{}} {:>10} {:>12}  {}\n", "plan", width, "step", "peak/device", "why");
   auto row = [&](const Candidate& c) {
-    text += fmt::format("{:<36} {:>10} {:>12}  {}\n", c.plan.summary, show_seconds(c.step_seconds),
+    text += fmt::format("{:<{}} {:>10} {:>12}  {}\n", c.plan.summary, width, show_seconds(c.step_seconds),
                         show_bytes(c.worst_peak()), c.reason);
   };
   for (size_t i = 0; i < std::min(top, result.fitting.size()); ++i) row(result.fitting[i]);
@@ -90,7 +94,8 @@ void add_plan(CLI::App& app, Command& command) {
   app.add_option("--optimizer", options->optimizer, "adamw, sgd or none")
       ->check(CLI::IsMember({"adamw", "sgd", "none"}));
   app.add_option("--top", options->top, "how many plans to list")->check(CLI::Range(1, 1000));
-  app.add_option("--allow", options->allow, "only these ways: dp,zero3,tp,pipeline,microbatches")
+  app.add_option("--allow", options->allow,
+                 "only these ways: dp,zero1,zero3,tp,pipeline,microbatches,recompute")
       ->delimiter(',');
   app.add_option("--forbid", options->forbid, "not these ways")->delimiter(',');
   app.add_option("-o,--output", options->output, "write the best plan");

@@ -96,6 +96,8 @@ void add_recipe(CLI::App& app, Command& command) {
   app.add_option("--microbatches", options->microbatches,
                  "pieces of the batch, one after another; as many as stages without it")
       ->check(positive);
+  app.add_flag("--recompute", sizes.recompute,
+               "run repeated modules again in backward instead of keeping what they made");
   app.add_option("--schedule", sizes.schedule, "order of a pipeline: 1f1b, gpipe")->capture_default_str();
   app.add_option("--optimizer", sizes.optimizer.name, "adamw, sgd or none")
       ->check(CLI::IsMember({"adamw", "sgd", "none"}))

@@ -27,6 +27,7 @@ class CodeWriter {
       for (TensorId id : model.ops[i].outputs)
         if (id) producer_[id.value] = static_cast<int>(i);
     find_wanted_after();
+    find_dropped();
     for (auto [parameter, gradient] : model.gradients) parameter_of_[gradient] = parameter;
   }
 
@@ -69,6 +70,35 @@ class CodeWriter {
         for (TensorId id : inputs_of(model_.ops[i])) wanted_after_[id.value] = true;
   }
 
+  // Outputs of a block that is run again in backward, but for those that ops outside of it read in forward.
+  void find_dropped() {
+    dropped_.assign(model_.tensors.size(), false);
+    if (plan_.recompute.empty()) return;
+    std::vector<int> block_of(model_.tensors.size(), -1);
+    for (const Op& op : model_.ops) {
+      if (op.backward) continue;
+      int block = block_named(op.name);
+      for (TensorId id : inputs_of(op))
+        if (block_of[id.value] != block) dropped_[id.value] = false;
+      for (TensorId id : op.outputs) {
+        if (!id) continue;
+        block_of[id.value] = block;
+        dropped_[id.value] = block >= 0 && !wanted_after_[id.value];
+      }
+    }
+  }
+
+  int block_named(const std::string& name) const {
+    for (size_t b = 0; b < plan_.recompute.size(); ++b)
+      for (const std::string& pattern : plan_.recompute[b].ops)
+        if (matches(pattern, name)) return static_cast<int>(b);
+    return -1;
+  }
+
+  bool run_again(int stage, Segment segment, TensorId tensor) const {
+    return dropped_[tensor.value] && segment == Segment::kBackward && home(tensor) == stage;
+  }
+
   int add_value(int stage, Value value) {
     std::vector<Value>& values = code_.stages[stage].values;
     if (value.storage < 0) value.storage = static_cast<int>(values.size());
@@ -87,7 +117,7 @@ class CodeWriter {
   bool usable(int stage, const Available& one, Segment segment) const {
     const Value& v = value(stage, one.value);
     if (v.accumulator) return segment == Segment::kEpilogue;
-    if (one.segment_only) return v.made == segment;
+    if (one.segment_only || run_again(stage, segment, v.tensor)) return v.made == segment;
     bool gone = loops() && segment == Segment::kEpilogue && !v.loaded &&
                 (v.made == Segment::kForward || v.made == Segment::kBackward);
     return v.made <= segment && !gone;
@@ -191,6 +221,7 @@ class CodeWriter {
     }
     size_t op = producer_[tensor.value];
     Level level = split_.ops[op].level;
+    if (run_again(stage, segment, tensor)) return emit(stage, segment, op);
     if (level == Level::kInside) return bring(stage, segment, tensor, need);
     bool early = level == Level::kBefore && !is_view(model_.ops[op]);
     emit(stage, early ? Segment::kPrologue : segment, op);
@@ -363,6 +394,7 @@ class CodeWriter {
   std::vector<std::vector<std::vector<Available>>> have_;  // stage, tensor
   std::vector<int> producer_;
   std::vector<bool> wanted_after_;
+  std::vector<bool> dropped_;  // by tensor: not kept for backward, made again there
   std::map<TensorId, TensorId> parameter_of_;
 };
 

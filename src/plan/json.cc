@@ -83,6 +83,8 @@ std::string to_json(const Plan& plan) {
   out["store"] = Json::array();
   for (const StoreRule& s : plan.store)
     out["store"].push_back({{"params", s.params}, {"axis", s.axis}, {"reduce", s.reduce}, {"what", s.what}});
+  if (!plan.recompute.empty()) out["recompute"] = Json::array();
+  for (const RecomputeRule& r : plan.recompute) out["recompute"].push_back({{"ops", r.ops}});
   out["schedule"] = plan.schedule;
   out["optimizer"] = optimizer_json(plan.optimizer);
   return out.dump(1) + "\n";
@@ -92,7 +94,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   Json json = parse_json(text, where);
   JsonIn in(json, std::string(where));
   in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh", "unpack",
-           "microbatches", "loops", "stages", "split", "store", "schedule", "optimizer"});
+           "microbatches", "loops", "stages", "split", "store", "recompute", "schedule", "optimizer"});
   if (in["format"].text() != "partita.plan")
     in["format"].fail("this is not a plan: needs to be \"partita.plan\"");
   in["version"].integer(1, kVersion);
@@ -114,6 +116,11 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   plan.stages = read_list<Stage>(in["stages"], read_stage);
   plan.split = read_list<SplitRule>(in["split"], read_split);
   plan.store = read_list<StoreRule>(in["store"], read_store);
+  if (in.has("recompute"))
+    plan.recompute = read_list<RecomputeRule>(in["recompute"], [](const JsonIn& rule) {
+      rule.only({"ops"});
+      return RecomputeRule{rule["ops"].texts()};
+    });
   plan.schedule = in["schedule"].text();
   plan.optimizer = read_optimizer(in["optimizer"]);
   if (in.has("summary")) plan.summary = in["summary"].text();

@@ -44,6 +44,14 @@ struct StoreRule {
   bool operator==(const StoreRule&) const = default;
 };
 
+/// Forward ops matching a pattern are run again in backward instead of keeping what they made; what ops
+/// outside of the block read of it is kept. Blocks that follow each other are rules of their own, so that one
+/// block is alive at a time.
+struct RecomputeRule {
+  std::vector<std::string> ops;
+  bool operator==(const RecomputeRule&) const = default;
+};
+
 /// Transform, assign and order as data. JSON: docs/formats/plan.md.
 struct Plan {
   std::string model;    // fingerprint
@@ -58,6 +66,7 @@ struct Plan {
   std::vector<Stage> stages;    // at least one
   std::vector<SplitRule> split;
   std::vector<StoreRule> store;
+  std::vector<RecomputeRule> recompute;
   std::string schedule = "1f1b";
   OptimizerSpec optimizer;
   std::string summary;  // "dp2 x tp2, 4 micro-batches"

@@ -1,6 +1,7 @@
 #include "plan/recipe.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "layout/packed.h"
@@ -26,6 +27,23 @@ int64_t size_of(const Atoms& atoms, const std::string& name) {
   return 0;
 }
 
+// Modules whose path ends with its first number: "transformer.h.0", "encoder.block.3".
+std::vector<RecomputeRule> repeated_modules(const Model& model) {
+  std::vector<RecomputeRule> rules;
+  std::set<std::string> seen;
+  for (const Op& op : model.ops) {
+    std::string path = op.name.substr(0, op.name.find('/'));
+    size_t number = path.find_first_of("0123456789");
+    while (number != path.npos && number > 0 && path[number - 1] != '.')
+      number = path.find_first_of("0123456789", number + 1);
+    if (op.backward || number == path.npos || path == op.name) continue;
+    std::string block = path.substr(0, path.find('.', number));
+    if (seen.insert(block).second) rules.push_back({.ops = {block + "/*", block + ".*"}});
+  }
+  if (rules.empty()) input_error("recipe: this model has no repeated modules to recompute");
+  return rules;
+}
+
 std::string dp_summary(const RecipeSpec& spec) {
   if (!spec.zero) return fmt::format("dp{}", spec.dp);
   if (spec.replicas == 1) return fmt::format("zero{}-{}", spec.zero, spec.dp);
@@ -42,6 +60,7 @@ std::string summary(const RecipeSpec& spec) {
   if (spec.pp > 1) factor(fmt::format("pp{} {}", spec.pp, spec.schedule));
   if (text.empty()) text = "one device";
   if (spec.microbatches > 1) text += fmt::format(", {} micro-batches", spec.microbatches);
+  if (spec.recompute) text += ", recompute";
   return text;
 }
 
@@ -130,6 +149,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   }
   if (spec.tp > 1) add_tensor_axes(spec.tp, plan);
   if (spec.tp > 1 && spec.sequence) add_sequence(plan);
+  if (spec.recompute) plan.recompute = repeated_modules(model_);
   plan.stages = pipeline_stages(model_, spec.pp, spec.dp * spec.tp);
   for (const Tensor& tensor : model_.tensors)
     if (tensor.role == Role::kParameter) plan.dtype = std::string(dtype_name(tensor.dtype));

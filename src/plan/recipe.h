@@ -12,9 +12,10 @@ namespace partita {
 /// A product of the classic ways to parallelise, by their sizes.
 struct RecipeSpec {
   int64_t dp = 1, tp = 1, pp = 1;
-  int zero = 0;           // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
-  int64_t replicas = 1;   // of what zero keeps in pieces, each over dp / replicas ranks (HSDP)
-  bool sequence = false;  // what tp leaves whole is split along the tokens (sequence parallel)
+  int zero = 0;            // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
+  int64_t replicas = 1;    // of what zero keeps in pieces, each over dp / replicas ranks (HSDP)
+  bool sequence = false;   // what tp leaves whole is split along the tokens (sequence parallel)
+  bool recompute = false;  // repeated modules are run again in backward, each from its inputs
   int64_t microbatches = 1;
   std::string schedule = "1f1b";
   OptimizerSpec optimizer;

@@ -24,9 +24,11 @@ std::vector<int64_t> divisors(int64_t number) {
 
 bool uses(const RecipeSpec& spec, std::string_view way) {
   if (way == "dp") return spec.dp > 1 && spec.zero == 0;
+  if (way == "zero1") return spec.zero == 1;
   if (way == "zero3") return spec.zero == 3;
   if (way == "tp") return spec.tp > 1;
   if (way == "pipeline") return spec.pp > 1;
+  if (way == "recompute") return spec.recompute;
   return spec.microbatches > 1;
 }
 
@@ -55,7 +57,7 @@ std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequ
     for (int64_t tp : divisors(ranks / dp))
       for (int64_t mb : divisors(std::max<int64_t>(batch / dp, 1)))
         for (const char* schedule : {"1f1b", "gpipe"})
-          for (int zero : {0, 3}) {
+          for (int zero : {0, 1, 3}) {
             int64_t pp = ranks / dp / tp;
             if ((pp == 1 && std::string_view(schedule) != "1f1b") || (zero && dp == 1)) continue;
             RecipeSpec spec{.dp = dp,
@@ -99,9 +101,8 @@ void evaluate(const Forms& forms, const SearchRequest& request, Candidate& candi
   candidate.fits = candidate.worst_peak() <= request.memory;
 }
 
-std::vector<Trial> make_plans(const Model& model, const SearchRequest& request,
+std::vector<Trial> make_plans(RecipeBook& book, const SearchRequest& request,
                               const std::vector<RecipeSpec>& specs) {
-  RecipeBook book(model);
   std::vector<Trial> trials;
   for (const RecipeSpec& spec : specs) {
     Trial& trial = trials.emplace_back();
@@ -141,6 +142,25 @@ void evaluate_all(const Forms& forms, const SearchRequest& request, std::vector<
   if (failure) std::rethrow_exception(failure);
 }
 
+/// Puts every recipe where it belongs in `result`, and returns those that take too much memory.
+std::vector<RecipeSpec> try_all(const Model& model, RecipeBook& book, const SearchRequest& request,
+                                const std::vector<RecipeSpec>& specs, SearchResult& result) {
+  std::vector<Trial> trials = make_plans(book, request, specs);
+  evaluate_all(forms_of(model, trials), request, trials);
+  std::vector<RecipeSpec> beyond;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!trials[i].refused.empty()) {
+      result.refused.push_back(fmt::format("{}: {}", summary(specs[i]), trials[i].refused));
+      continue;
+    }
+    Candidate& candidate = trials[i].candidate;
+    if (!candidate.fits) beyond.push_back(specs[i]);
+    (candidate.fits ? result.fitting : result.beyond).push_back(std::move(candidate));
+    ++result.evaluated;
+  }
+  return beyond;
+}
+
 // The first thing in which a loser is worse than the winner, in words.
 std::string why_slower(const Candidate& loser, const Candidate& winner) {
   double ratio = loser.step_seconds / winner.step_seconds;
@@ -151,13 +171,18 @@ std::string why_slower(const Candidate& loser, const Candidate& winner) {
   return text;
 }
 
+std::string too_much(Bytes peak, Bytes limit) {
+  std::string needed = show_bytes(peak), allowed = show_bytes(limit);
+  if (needed == allowed) return fmt::format("{} over the limit", show_bytes(peak - limit));
+  return fmt::format("needs {}, the limit is {}", needed, allowed);
+}
+
 void give_reasons(const SearchRequest& request, SearchResult& result) {
   for (size_t i = 0; i < result.fitting.size(); ++i)
     result.fitting[i].reason =
         i == 0 ? "fastest that fits" : why_slower(result.fitting[i], result.fitting[0]);
   for (Candidate& candidate : result.beyond)
-    candidate.reason = fmt::format("needs {}, the limit is {}", show_bytes(candidate.worst_peak()),
-                                   show_bytes(request.memory));
+    candidate.reason = too_much(candidate.worst_peak(), request.memory);
 }
 
 int64_t batch_of(const Model& model) {
@@ -176,18 +201,12 @@ SearchResult search(const Model& model, const SearchRequest& request) {
   check_ways(request.allow, "--allow");
   check_ways(request.forbid, "--forbid");
   SearchResult result;
+  RecipeBook book(model);
   std::vector<RecipeSpec> specs = all_specs(num_ranks(request.cluster), batch_of(model), request);
-  std::vector<Trial> trials = make_plans(model, request, specs);
-  evaluate_all(forms_of(model, trials), request, trials);
-  for (size_t i = 0; i < trials.size(); ++i) {
-    if (!trials[i].refused.empty()) {
-      result.refused.push_back(fmt::format("{}: {}", summary(specs[i]), trials[i].refused));
-      continue;
-    }
-    Candidate& candidate = trials[i].candidate;
-    (candidate.fits ? result.fitting : result.beyond).push_back(std::move(candidate));
-    ++result.evaluated;
-  }
+  std::vector<RecipeSpec> beyond = try_all(model, book, request, specs, result);
+  for (RecipeSpec& spec : beyond) spec.recompute = true;
+  std::erase_if(beyond, [&](const RecipeSpec& spec) { return !allowed(spec, request); });
+  try_all(model, book, request, beyond, result);
   std::stable_sort(result.fitting.begin(), result.fitting.end(), [](const Candidate& a, const Candidate& b) {
     return std::pair(a.step_seconds, a.worst_peak()) < std::pair(b.step_seconds, b.worst_peak());
   });

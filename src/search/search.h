@@ -36,10 +36,12 @@ struct SearchResult {
 };
 
 /// The ways a plan can be made of, as --allow and --forbid name them.
-inline constexpr const char* kWays[] = {"dp", "zero3", "tp", "pipeline", "microbatches"};
+inline constexpr const char* kWays[] = {"dp",       "zero1",        "zero3",    "tp",
+                                        "pipeline", "microbatches", "recompute"};
 
 /// Every product of recipes over all devices, micro-batch counts that divide the batch, and schedules; each
-/// lowered, its memory counted and its time simulated. Deterministic.
+/// lowered, its memory counted and its time simulated; what does not fit once more with recomputation.
+/// Deterministic.
 SearchResult search(const Model& model, const SearchRequest& request);
 
 /// REQUIRES: nothing fits. What would: "the least that would do is 1.2 GiB (zero3-4, 4 micro-batches)".

@@ -31,6 +31,8 @@ PLANS = [
     ("sp2", SMALL, "sp --ranks 2"),
     ("sp2 x pp2, 2 micro-batches", SMALL, "sp --ranks 4 --pp 2 --microbatches 2"),
     ("4 micro-batches", SMALL, "dp --ranks 1 --microbatches 4"),
+    ("one rank, recompute", SMALL, "dp --ranks 1 --recompute"),
+    ("pp2 x tp2, recompute", SMALL, "pipeline --ranks 4 --tp 2 --microbatches 2 --recompute"),
     ("pp2, 4 micro-batches", SMALL, "pipeline --ranks 2 --microbatches 4"),
     ("pp4, 4 micro-batches", DEEP, "pipeline --ranks 4 --microbatches 4"),
     ("pp4 gpipe, 4 micro-batches", DEEP, "pipeline --ranks 4 --microbatches 4 --schedule gpipe"),

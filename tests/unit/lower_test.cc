@@ -40,7 +40,8 @@ std::vector<Case> cases() {
           RecipeSpec{.pp = 2}, RecipeSpec{.dp = 2, .tp = 2}, RecipeSpec{.microbatches = 3},
           RecipeSpec{.dp = 3, .zero = 1}, RecipeSpec{.dp = 2, .tp = 2, .zero = 1, .microbatches = 2},
           RecipeSpec{.dp = 2, .zero = 2, .microbatches = 2}, RecipeSpec{.dp = 4, .zero = 3, .replicas = 2},
-          RecipeSpec{.tp = 2, .sequence = true}})
+          RecipeSpec{.tp = 2, .sequence = true}, RecipeSpec{.recompute = true},
+          RecipeSpec{.dp = 2, .zero = 3, .recompute = true, .microbatches = 2}})
       if (model != std::string_view("llama-tiny") || spec.tp != 3) out.push_back({model, spec});
   for (const char* model : {"gpt2-tiny4", "llama-tiny4"})
     for (RecipeSpec spec :
