@@ -57,6 +57,7 @@ class Lister {
         next_(flow.lines.size(), 0),
         free_(flow.devices, 0),
         ready_(flow.lines.size(), kNever),
+        room_(flow.lines.size(), 0),
         best_(flow.devices) {
     listed_.order.resize(flow.devices);
     listed_.end.assign(flow.lines.size() * m_, -1);
@@ -70,7 +71,10 @@ class Lister {
     for (const Vault& vault : vaults_)
       if (!vault.can_hold_one()) return std::nullopt;
     for (size_t line = 0; line < flow_.lines.size(); ++line) refresh(int(line));
-    for (int device = 0; device < flow_.devices; ++device) choose(device);
+    for (int device = 0; device < flow_.devices; ++device) {
+      find_room(device);
+      choose(device);
+    }
     for (size_t left = flow_.lines.size() * m_; left > 0; --left) append(earliest_device());
     for (int device = 0; device < flow_.devices; ++device) {
       listed_.makespan = std::max(listed_.makespan, free_[device]);
@@ -136,8 +140,16 @@ class Lister {
     if (l.kind == StepKind::kForward && k > 0 && l.cost > warmup_[l.device]) return kNever;
     if (!policy_.quota.empty() && l.kind == StepKind::kForward && live_[line] >= policy_.quota[line])
       return kNever;
-    if (l.take > 0 && !vaults_[l.device].may_take(k, l.take)) return kNever;
+    if (l.take > 0 && !room_[line]) return kNever;
     return std::max(free_[l.device], ready_[line]);
+  }
+
+  // Which lines of a device have room for their next operation: asked anew only when its memory changed, for
+  // the banker's rule looks at every live micro-batch.
+  void find_room(int device) {
+    for (int line : flow_.of_device[device])
+      if (const Flow::Line& l = flow_.lines[line]; l.take > 0 && next_[line] < m_)
+        room_[line] = vaults_[device].may_take(next_[line], l.take);
   }
 
   void choose(int device) {
@@ -171,6 +183,7 @@ class Lister {
     listed_.end[size_t(choice.line) * m_ + k] = free_[device];
     listed_.order[device].push_back({choice.line, k});
     vaults_[device].run(k, line.take, line.give);
+    find_room(device);
     if (line.kind == StepKind::kForward) ++live_[choice.line];
     if (owner_[choice.line] >= 0) --live_[owner_[choice.line]];
     refresh(choice.line);
@@ -191,6 +204,7 @@ class Lister {
   const int m_;
   std::vector<int> next_, owner_, live_;
   std::vector<int64_t> free_, starts_, warmup_, ready_;
+  std::vector<char> room_;
   std::vector<Choice> best_;
   std::vector<Vault> vaults_;
   Listed listed_;

@@ -87,26 +87,28 @@ class Ranks {
 
   void group() {
     const std::vector<int> starts = group_starts(m_, pace_);
+    const int late = *std::lower_bound(starts.begin() + 1, starts.end(), m_ - pace_.first);
     for (size_t i = 0; i < flow_.lines.size(); ++i) {
       const Flow::Line& line = flow_.lines[i];
       const int chunk = line.stage / flow_.devices, place = line.stage % flow_.devices;
       const double warmup =
           (chunks_ - 1) * starts[1] * pace_.lap + pace_.ahead * (flow_.devices - 1 - place) + pace_.more;
       const bool forward = line.kind == StepKind::kForward;
-      const int last = int(starts.size()) - 2;
       for (int k = 0, g = 0; k < m_; ++k) {
         if (k == starts[g + 1]) ++g;
-        const int size = starts[g + 1] - starts[g];
-        double at = k - starts[g] + (forward ? chunk : chunks_ - 1 - chunk) * size * pace_.lap;
-        if (forward && g > 0) at = rushed(at, size * chunks_, pace_.tempo, pace_.wait);
-        if (!forward && g < last) at = rushed(at, size * chunks_, pace_.back_tempo, pace_.back_wait);
-        put(i, k, double(starts[g]) * chunks_ + at + (forward ? 0 : warmup + 0.5));
+        const int size = starts[g + 1] - starts[g], along = forward ? chunk : chunks_ - 1 - chunk;
+        double at = starts[g] * chunks_ + k - starts[g] + along * size * pace_.lap;
+        if (forward && starts[g] >= late) at = rushed(at, late, m_, pace_.tempo, pace_.wait);
+        if (!forward && g == 0 && starts[1] < m_) at = rushed(at, 0, size, pace_.back_tempo, pace_.back_wait);
+        put(i, k, at + (forward ? 0 : warmup + 0.5));
       }
     }
   }
 
-  static double rushed(double at, double whole, double tempo, double wait) {
-    return (1 - tempo) * whole * wait + at * tempo;
+  // What lies between two micro-batches, closer together.
+  double rushed(double at, int from, int to, double tempo, double wait) const {
+    const double base = from * chunks_, whole = (to - from) * chunks_;
+    return base + (1 - tempo) * whole * wait + (at - base) * tempo;
   }
 
   void flow_steadily() {

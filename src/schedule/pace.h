@@ -22,7 +22,7 @@ struct Pace {
   /// wait before. A late rush of forwards makes their backwards come back in a rush, when nothing else is
   /// left.
   double tempo = 1, wait = 0;
-  /// The same for the backwards of all groups but the last.
+  /// The same for the backwards of the first group.
   double back_tempo = 1, back_wait = 0;
   /// Steady: waits at every hop and at every change of the chunk, in longest steps.
   double forward_wait = 0, backward_wait = 0, forward_turn = 0, backward_turn = 0;

@@ -28,7 +28,7 @@ struct Work {
 };
 constexpr Work kPasses{320'000, 40}, kReplanPasses{20'000, 5};
 // Shares of the work after which the next part of a search begins.
-constexpr double kListed = 0.4, kTunedShare = 0.5, kPaced = 0.75;
+constexpr double kListed = 0.35, kTunedShare = 0.45, kPaced = 0.8;
 
 class Search {
  public:
