@@ -85,6 +85,14 @@ std::vector<Piece> random_side(std::mt19937_64& random, const std::vector<int64_
   return pieces;
 }
 
+/// Two groups a rack.
+Groups racks_of(const Groups& groups) {
+  Groups racks((groups.size() + 1) / 2);
+  for (size_t g = 0; g < groups.size(); ++g)
+    racks[g / 2].insert(racks[g / 2].end(), groups[g].begin(), groups[g].end());
+  return racks;
+}
+
 }  // namespace
 
 std::vector<Counts> all_counts(int64_t devices, int dims) {
@@ -137,6 +145,7 @@ Problem random_problem(std::mt19937_64& random) {
     for (int32_t device = 0; device < 32; ++device)
       problem.groups[random() % problem.groups.size()].push_back(device);
     std::erase_if(problem.groups, [](const auto& group) { return group.empty(); });
+    if (problem.groups.size() > 2 && draw(random, 0, 1)) problem.wider = {racks_of(problem.groups)};
   }
   return problem;
 }

@@ -20,7 +20,7 @@ struct ReshardFlags {
 /// Nodes are the groups unless those are given; the links are the cluster's.
 void read_links(const ReshardFlags& flags, Problem& problem) {
   Cluster cluster = read_cluster(flags.cluster);
-  problem.links = {cluster.in_node, cluster.across};
+  problem.links = Links{cluster.in_node, cluster.across, {}};
   for (const auto* side : {&problem.from, &problem.to})
     for (const Piece& piece : *side)
       if (piece.device >= num_ranks(cluster))
@@ -43,7 +43,11 @@ Problem read_problem(const ReshardFlags& flags) {
   std::optional<Reducer> reducer = find_reducer(flags.reducer);
   if (!reducer) input_error("--reducer: '{}' is none; take one of {}", flags.reducer, reducer_names());
   problem.reducer = *reducer;
-  if (!flags.groups.empty()) problem.groups = parse_groups(flags.groups, "--groups");
+  if (!flags.groups.empty()) {
+    problem.wider = parse_levels(flags.groups, "--groups");
+    problem.groups = problem.wider[0];
+    problem.wider.erase(problem.wider.begin());
+  }
   if (!flags.cluster.empty()) read_links(flags, problem);
   return problem;
 }
@@ -118,6 +122,10 @@ Json to_json(const Problem& problem, const Answer& answer) {
                  {"fill", identity_text(problem.reducer)},
                  {"steps", steps},
                  {"verified", true}};
+  if (answer.crossing_bytes.size() > 1) {
+    object["crossing_bytes"] = answer.crossing_bytes;
+    object["bound_crossing_bytes"] = answer.bound_crossing_bytes;
+  }
   if (problem.links) {
     object["seconds"] = answer.seconds;
     object["least_bytes_seconds"] = answer.least_bytes_seconds;
@@ -142,7 +150,9 @@ void add_lab_reshard(CLI::App& app, Command& command) {
   app.add_option("--to", flags->to, "BOXES as they are wanted")->required();
   app.add_option("--reducer", flags->reducer,
                  "what makes a value of its addends: sum (default), max, log-sum-exp, or");
-  app.add_option("--groups", flags->groups, "devices that talk cheaply: \"0 1 2 3|4 5 6 7\"");
+  app.add_option(
+      "--groups", flags->groups,
+      "devices that talk cheaply: \"0 1 2 3|4 5 6 7\"; wider groups around those: \"0 1|2 3;4 5|6 7\"");
   app.add_option("--cluster", flags->cluster,
                  "8xA100-80GB, 4x8xH100-80GB or a file: take the fastest way on its links");
   app.footer(

@@ -65,7 +65,11 @@ TEST(ReshardBoxes, RefusesShapesAndGroups) {
   EXPECT_THROW(parse_shape("1048576x1048576x1048576", "--shape"), InputError);
   EXPECT_THROW(parse_groups("0 1|1 2", "--groups"), InputError);
   EXPECT_THROW(parse_groups("0 1||2", "--groups"), InputError);
-  EXPECT_EQ(parse_groups("0 1 | 2", "--groups"), (std::vector<std::vector<int32_t>>{{0, 1}, {2}}));
+  EXPECT_EQ(parse_groups("0 1 | 2", "--groups"), (Groups{{0, 1}, {2}}));
+  EXPECT_EQ(parse_levels("0|1;2|3;;4", "--groups"),
+            (std::vector<Groups>{{{0}, {1}, {2}, {3}, {4}}, {{0, 1}, {2, 3}, {4}}, {{0, 1, 2, 3}, {4}}}));
+  EXPECT_THROW(parse_levels("0 1;", "--groups"), InputError);
+  EXPECT_THROW(parse_groups("0;1", "--groups"), InputError);
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/error.h"
+#include "layout/reshard/balance.h"
 #include "layout/reshard/boxes.h"
 #include "layout/reshard/cache.h"
 #include "layout/reshard/placement.h"
@@ -46,21 +50,23 @@ TEST(ReshardSolve, RecognisesCollectives) {
 }
 
 // Two replicas of four addends to eight copies: a sum in each team moves 12, slice + reduce-scatter +
-// all-gather 10.
+// all-gather 10. The mesh is found in any order of devices.
 TEST(ReshardSolve, ComposesThroughAMesh) {
-  std::string from, to;
-  for (int d = 0; d < 8; ++d) {
-    from += (d ? " | " : "") + std::to_string(d) + "[0:16]v" + std::to_string(d % 4) + "/4";
-    to += (d ? " | " : "") + std::to_string(d) + "[0:16]";
+  for (const std::array<int, 8>& order : {std::array{0, 1, 2, 3, 4, 5, 6, 7}, {5, 2, 7, 0, 3, 6, 1, 4}}) {
+    std::string from, to;
+    for (int i = 0; i < 8; ++i) {
+      from += fmt::format("{}{}[0:16]v{}/4", i ? " | " : "", order[i], i % 4);
+      to += fmt::format("{}{}[0:16]", i ? " | " : "", i);
+    }
+    Answer answer = solve(make({16}, from, to));
+    EXPECT_EQ(answer.total_bytes, 160);
+    EXPECT_EQ(answer.bound_bytes, 160);
+    EXPECT_EQ(answer.max_recv_bytes, 20);
+    std::string ops;
+    for (const Hop& hop : answer.hops)
+      for (const Collective& collective : hop.collectives) ops += std::string(to_text(collective.op)) + " ";
+    EXPECT_EQ(ops, "reduce-scatter reduce-scatter all-gather ");
   }
-  Answer answer = solve(make({16}, from, to));
-  EXPECT_EQ(answer.total_bytes, 160);
-  EXPECT_EQ(answer.bound_bytes, 160);
-  EXPECT_EQ(answer.max_recv_bytes, 20);
-  std::string ops;
-  for (const Hop& hop : answer.hops)
-    for (const Collective& collective : hop.collectives) ops += std::string(to_text(collective.op)) + " ";
-  EXPECT_EQ(ops, "reduce-scatter reduce-scatter all-gather ");
 }
 
 TEST(ReshardSolve, SendsOneCopyAcross) {
@@ -169,6 +175,64 @@ TEST(ReshardPlacement, KeepsWhatIsAtHome) {
   EXPECT_EQ(placed_bytes(open, open.devices), 12);
   open.backward = Problem{{4, 4}, 1, open.forward.to, open.forward.from, {}, {}};
   EXPECT_EQ(placed_bytes(open, place(open)), 16);
+}
+
+// Reading whole copies costs nothing forward, but then both devices make the gradient of everything, as
+// addends that must be summed. Halves cost nothing forward, and their gradients only have to be gathered.
+TEST(ReshardPlacement, ChoosesForwardAndBackwardTogether) {
+  Problem forward = make({8}, "0[0:8] | 1[0:8]", "0[0:8] | 1[0:8]");
+  OpenLayout open{forward, forward.from, {}};
+  auto boxes = [](std::string_view text) { return parse_boxes(text, {8}, "boxes"); };
+  open.admissible.push_back({boxes("0[0:8] | 1[0:8]"), boxes("0[0:8]v0/2 | 1[0:8]v1/2")});
+  open.admissible.push_back({boxes("0[0:4] | 1[4:8]"), boxes("0[0:4] | 1[4:8]")});
+  open.admissible.push_back({boxes("2[0:8]"), boxes("2[0:8]")});
+  LayoutChoice choice = choose_layout(open);
+  EXPECT_EQ(choice.chosen, 1u);
+  EXPECT_EQ(choice.forward.total_bytes, 0);
+  EXPECT_EQ(choice.backward.total_bytes, 8);
+  EXPECT_EQ(choice.cost, 8);
+  open.gradient = boxes("0[0:8]v0/2 | 1[0:8]v1/2");  // summed later: now the first costs nothing
+  EXPECT_EQ(choose_layout(open).chosen, 0u);
+  open.admissible.clear();
+  EXPECT_THROW(choose_layout(open), InputError);
+}
+
+// One copy enters each rack, one each node, and the rest stays inside.
+TEST(ReshardSolve, EntersEveryLevelOnce) {
+  Problem problem =
+      make({8}, "0[0:8]", "0[0:8] | 1[0:8] | 2[0:8] | 3[0:8] | 4[0:8] | 5[0:8] | 6[0:8] | 7[0:8]");
+  std::vector<Groups> levels = parse_levels("0 1|2 3;4 5|6 7", "groups");
+  ASSERT_EQ(levels.size(), 2u);
+  problem.groups = levels[0];
+  problem.wider = {levels[1]};
+  Answer answer = solve(problem);
+  EXPECT_EQ(answer.total_bytes, 56);
+  EXPECT_EQ(answer.crossing_bytes, (std::vector<Bytes>{8, 24}));
+  EXPECT_EQ(answer.bound_crossing_bytes, answer.crossing_bytes);
+  std::swap(problem.from, problem.to);  // and the same for sums on their way to one device
+  for (int i = 0; i < 8; ++i) problem.from[i].addend = {i, 8};
+  answer = solve(problem);
+  EXPECT_EQ(answer.total_bytes, 56);
+  EXPECT_EQ(answer.crossing_bytes, (std::vector<Bytes>{8, 24}));
+  for (auto [device, seconds] : {std::pair(1, 2.0), std::pair(2, 4.0), std::pair(4, 8.0)}) {
+    Problem one = make({8}, "0[0:8]", fmt::format("{}[0:8]", device));
+    one.groups = problem.groups;
+    one.wider = problem.wider;
+    one.links = Links{{4, 4, 0}, {2, 2, 0}, {{1, 1, 0}}};
+    EXPECT_NEAR(solve(one).seconds, seconds, 1e-9);
+  }
+}
+
+TEST(ReshardBalance, GivesAwayAlongPaths) {
+  // 0 serves all; 1 can serve the first, and 2, who gets the first, can pass the second on.
+  std::vector<Tree> trees = {{{0, 1}, {2}, 1, {{0, 2}}}, {{0}, {2, 3}, 1, {{0, 2}, {0, 3}}}};
+  std::vector<int64_t> busy = {3, 0, 0, 0};
+  balance(trees, {}, busy, 1000);
+  EXPECT_EQ(busy, (std::vector<int64_t>{1, 1, 1, 0}));
+  EXPECT_EQ(trees[0].edges[0].parent, 1);
+  ASSERT_EQ(trees[1].edges.size(), 2u);
+  EXPECT_EQ(trees[1].edges[0].parent, 0);
+  EXPECT_EQ(trees[1].edges[1].parent, trees[1].edges[0].child);
 }
 
 // Where latency is all that counts, fewer rounds win over fewer bytes, and the answer says what that saves.

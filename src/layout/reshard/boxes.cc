@@ -125,6 +125,28 @@ class BoxReader {
   size_t at_ = 0;
 };
 
+/// Adds the devices to `seen`.
+std::vector<int32_t> parse_group(std::string_view text, std::string_view where, std::set<int32_t>& seen) {
+  std::vector<int32_t> group;
+  for (std::string_view word : split(text, ' ')) {
+    if (word.empty()) continue;
+    int32_t device = -1;
+    auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), device);
+    if (error != std::errc() || end != word.data() + word.size() || device < 0 || device > kMaxDevice)
+      input_error("{}: '{}' is not a device; write groups as \"0 1 2 3|4 5 6 7\"", where, word);
+    if (!seen.insert(device).second)
+      input_error("{}: device {} stands twice; every device belongs to one group", where, device);
+    group.push_back(device);
+  }
+  return group;
+}
+
+std::vector<int32_t> join(const Groups& groups) {
+  std::vector<int32_t> all;
+  for (const std::vector<int32_t>& group : groups) all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
 }  // namespace
 
 std::vector<int64_t> parse_shape(std::string_view text, std::string_view where) {
@@ -166,26 +188,32 @@ std::string to_text(const std::vector<Piece>& pieces) {
   return text;
 }
 
-std::vector<std::vector<int32_t>> parse_groups(std::string_view text, std::string_view where) {
-  std::vector<std::vector<int32_t>> groups;
+std::vector<Groups> parse_levels(std::string_view text, std::string_view where) {
+  std::vector<Groups> levels = {{}};
   std::set<int32_t> seen;
-  for (std::string_view part : split(text, '|')) {
-    std::vector<int32_t> group;
-    for (std::string_view word : split(part, ' ')) {
-      if (word.empty()) continue;
-      int32_t device = -1;
-      auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), device);
-      if (error != std::errc() || end != word.data() + word.size() || device < 0 || device > kMaxDevice)
-        input_error("{}: '{}' is not a device; write groups as \"0 1 2 3|4 5 6 7\"", where, word);
-      if (!seen.insert(device).second)
-        input_error("{}: device {} stands twice; every device belongs to one group", where, device);
-      group.push_back(device);
-    }
+  size_t closed = 1;  // levels whose group ended before this one
+  for (;;) {
+    size_t end = std::min(text.find_first_of("|;"), text.size());
+    std::vector<int32_t> group = parse_group(text.substr(0, end), where, seen);
     if (group.empty())
-      input_error("{}: group {} is empty; write groups as \"0 1 2 3|4 5 6 7\"", where, groups.size());
-    groups.push_back(group);
+      input_error("{}: group {} is empty; write groups as \"0 1 2 3|4 5 6 7\"", where, levels[0].size());
+    for (size_t level = 0; level < levels.size(); ++level) {
+      if (level < closed || levels[level].empty()) levels[level].emplace_back();
+      levels[level].back().insert(levels[level].back().end(), group.begin(), group.end());
+    }
+    if (end == text.size()) return levels;
+    size_t next = text[end] == '|' ? end + 1 : std::min(text.find_first_not_of(';', end), text.size());
+    closed = text[end] == '|' ? 1 : next - end + 1;
+    // What came so far is one group of every level that was not known.
+    while (levels.size() < closed) levels.push_back({join(levels.back())});
+    text.remove_prefix(next);
   }
-  return groups;
+}
+
+Groups parse_groups(std::string_view text, std::string_view where) {
+  std::vector<Groups> levels = parse_levels(text, where);
+  if (levels.size() > 1) input_error("{}: '{}' has groups of groups; write them apart by |", where, text);
+  return levels[0];
 }
 
 }  // namespace partita::reshard

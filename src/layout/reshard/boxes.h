@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layout/reshard/region.h"
+#include "layout/reshard/problem.h"
 
 namespace partita::reshard {
 
@@ -24,6 +24,9 @@ std::vector<Piece> parse_boxes(std::string_view text, const std::vector<int64_t>
 std::string to_text(const std::vector<Piece>& pieces);
 
 /// Reads "0 1 2 3|4 5 6 7": sets of devices that talk to each other cheaply, each device in one of them.
-std::vector<std::vector<int32_t>> parse_groups(std::string_view text, std::string_view where);
+Groups parse_groups(std::string_view text, std::string_view where);
+/// The same with wider groups around those: "0 1|2 3;4 5|6 7" are four nodes in two racks, ";;" parts what is
+/// wider still. The innermost groups first.
+std::vector<Groups> parse_levels(std::string_view text, std::string_view where);
 
 }  // namespace partita::reshard

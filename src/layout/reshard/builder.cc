@@ -26,7 +26,7 @@ struct Route {
 class Builder {
  public:
   Builder(const Cells& cells, const Agenda& agenda, const std::vector<Ways>& ways, const BuildStyle& style)
-      : cells_(cells), agenda_(agenda), ways_(ways), style_(style), load_(cells.num_devices()) {
+      : cells_(cells), agenda_(agenda), ways_(ways), style_(style), load_(cells) {
     list_items();
   }
 

@@ -99,6 +99,7 @@ Answer scaled(const Problem& known, const Answer& answer, const Problem& problem
   };
   result.bound_bytes = scale_bytes(answer.bound_bytes);
   result.bound_cross_group_bytes = scale_bytes(answer.bound_cross_group_bytes);
+  for (Bytes bytes : answer.bound_crossing_bytes) result.bound_crossing_bytes.push_back(scale_bytes(bytes));
   result.proved = answer.proved;
   check_answer(result);
   return result;

@@ -61,19 +61,36 @@ class Cutter {
     return std::lower_bound(out_.devices.begin(), out_.devices.end(), device) - out_.devices.begin();
   }
 
+  /// Groups are numbered in the order of the wider ones they lie in: neighbours by number are near.
   void list_groups() {
     out_.group.assign(out_.devices.size(), 0);
     if (problem_.groups.empty()) return;
-    int32_t next = static_cast<int32_t>(problem_.groups.size());
+    std::vector<const Groups*> lists = {&problem_.groups};
+    for (const Groups& wider : problem_.wider) lists.push_back(&wider);
+    std::vector<std::vector<int32_t>> path(out_.devices.size());  // its groups, the widest first
+    for (size_t level = lists.size(); level-- > 0;) number_groups(*lists[level], path);
+    for (size_t level = 0; level < lists.size(); ++level) {
+      std::map<std::vector<int32_t>, int32_t> numbers;
+      for (const std::vector<int32_t>& groups : path) numbers.emplace(groups, 0);
+      int32_t next = 0;
+      for (auto& [groups, number] : numbers) number = next++;
+      std::vector<int32_t> group;
+      for (std::vector<int32_t>& groups : path) group.push_back(numbers.at(groups)), groups.pop_back();
+      if (next > 1) out_.levels.push_back(std::move(group));
+    }
+    out_.grouped = !out_.levels.empty();
+    if (out_.grouped) out_.group = out_.levels[0];
+  }
+
+  void number_groups(const Groups& groups, std::vector<std::vector<int32_t>>& path) const {
+    int32_t next = static_cast<int32_t>(groups.size());
     std::map<int32_t, int32_t> listed;
-    for (size_t g = 0; g < problem_.groups.size(); ++g)
-      for (int32_t device : problem_.groups[g]) listed[device] = static_cast<int32_t>(g);
+    for (size_t g = 0; g < groups.size(); ++g)
+      for (int32_t device : groups[g]) listed[device] = static_cast<int32_t>(g);
     for (size_t i = 0; i < out_.devices.size(); ++i) {
       auto at = listed.find(out_.devices[i]);
-      out_.group[i] = at == listed.end() ? next++ : at->second;
-      out_.grouped = out_.grouped || out_.group[i] != out_.group[0];
+      path[i].push_back(at == listed.end() ? next++ : at->second);
     }
-    if (out_.grouped) out_.levels = {out_.group};
   }
 
   void make_cuts() {

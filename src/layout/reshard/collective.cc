@@ -363,8 +363,10 @@ std::string_view to_text(Op op) {
 
 std::vector<int32_t> chain_of(const Cells& cells, const Collective& collective) {
   std::vector<int32_t> ranks = collective.ranks;
-  int32_t home = cells.group[ranks[0]];
-  auto far = [&](int32_t device) { return std::pair(cells.group[device] != home, cells.group[device]); };
+  // Groups are numbered so that those of one wider group follow each other.
+  auto far = [&](int32_t device) {
+    return std::pair(shared_level(cells.levels, ranks[0], device), cells.group[device]);
+  };
   std::stable_sort(ranks.begin() + 1, ranks.end(), [&](int32_t a, int32_t b) { return far(a) < far(b); });
   return ranks;
 }
@@ -374,7 +376,7 @@ std::vector<Collective> find_collectives(const Problem& problem, const Cells& ce
 }
 
 Load load_of(const Cells& cells, const std::vector<Collective>& collectives) {
-  Load load(cells.num_devices());
+  Load load(cells);
   for (const Collective& collective : collectives) {
     if (collective.op == Op::kAllToAll)
       add_all_to_all(cells, collective, load);

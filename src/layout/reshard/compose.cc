@@ -12,10 +12,7 @@ bool has(const std::vector<int32_t>& axes, int32_t axis) {
 class Composer {
  public:
   Composer(const Problem& problem, int64_t max_elements, const Mesh& mesh)
-      : problem_(problem), max_elements_(max_elements), mesh_(mesh) {
-    for (const Piece& piece : problem.from) devices_.push_back(piece.device);
-    std::sort(devices_.begin(), devices_.end());
-  }
+      : problem_(problem), max_elements_(max_elements), mesh_(mesh) {}
 
   std::vector<std::vector<Hop>> run() {
     std::vector<MeshLayout> first = {addends_settled(), cuts_moved()};
@@ -91,7 +88,7 @@ class Composer {
       if (!last && through[i] == (i ? through[i - 1] : mesh_.from)) return;
       Problem step = problem_;
       step.from = at;
-      if (!last) step.to = pieces_of(through[i], mesh_.sizes, problem_.shape, devices_);
+      if (!last) step.to = pieces_of(through[i], mesh_.sizes, problem_.shape, mesh_.devices);
       if (has_empty(step.to)) return;
       std::optional<Hop> hop = one_hop(step);
       if (!hop || (elements += hop->load.total) > max_elements_) return;
@@ -124,7 +121,6 @@ class Composer {
   const Problem& problem_;
   int64_t max_elements_;
   const Mesh& mesh_;
-  std::vector<int32_t> devices_;
   std::vector<std::vector<Hop>> found_;
 };
 

@@ -27,13 +27,22 @@ bool is_large(const Cells& cells, const Agenda& agenda) {
   return agenda.open.size() * cells.num_devices() > kLargeWork;
 }
 
-/// Groups that must be entered: they want the value and nobody in them has it.
-int64_t count_entered(const Cells& cells, const Job& job) {
+/// Groups of a level that must be entered: they want the value and nobody in them has it.
+int64_t count_entered(const std::vector<int32_t>& group, const Job& job) {
   std::set<int32_t> having, wanting;
-  for (int32_t device : job.have) having.insert(cells.group[device]);
+  for (int32_t device : job.have) having.insert(group[device]);
   for (int32_t device : job.want)
-    if (!having.count(cells.group[device])) wanting.insert(cells.group[device]);
+    if (!having.count(group[device])) wanting.insert(group[device]);
   return static_cast<int64_t>(wanting.size());
+}
+
+/// Transfers of one element that leave a group, by level, the widest groups first.
+std::vector<int64_t> least_crossings(const Cells& cells, const ClassWork& work, const Job& job) {
+  if (job.have.empty()) return ways_to_sum(cells, work, job)[0].crossings;
+  std::vector<int64_t> crossings;
+  for (size_t level = cells.levels.size(); level-- > 0;)
+    crossings.push_back(count_entered(cells.levels[level], job));
+  return crossings;
 }
 
 }  // namespace
@@ -48,10 +57,10 @@ void Load::add(const Cells& cells, int32_t from, int32_t to, int64_t elements) {
   sent[from] += elements;
   received[to] += elements;
   total += elements;
-  if (cells.group[from] == cells.group[to]) return;
-  crossing += elements;
-  sent_across[from] += elements;
-  received_across[to] += elements;
+  int level = shared_level(cells.levels, from, to);
+  sent_at[level][from] += elements;
+  received_at[level][to] += elements;
+  for (int left = 0; left < level; ++left) crossing[crossing.size() - 1 - left] += elements;
 }
 
 int64_t Load::max_sent() const { return sent.empty() ? 0 : *std::max_element(sent.begin(), sent.end()); }
@@ -60,7 +69,7 @@ int64_t Load::max_received() const {
 }
 
 Load load_of(const Cells& cells, const Exchange& exchange) {
-  Load load(cells.num_devices());
+  Load load(cells);
   for (size_t b = 0; b + 1 < exchange.blocks.size(); ++b) {
     const Block& block = exchange.blocks[b];
     int64_t elements = elements_of(cells, block.cls, block.chunk, block.chunks);
@@ -95,22 +104,26 @@ Agenda make_agenda(const Cells& cells) {
 
 Bound bound_of(const Cells& cells, const Agenda& agenda) {
   Bound bound;
+  bound.crossing.resize(cells.levels.size());
   for (int32_t cls : agenda.forced)
     for (const Token& needer : cells.needers(cls)) {
       int32_t from = cells.holders(cls)[0].device;
       if (needer.device == from) continue;
       bound.elements += cells.elements[cls];
-      if (cells.group[from] != cells.group[needer.device]) bound.crossing += cells.elements[cls];
+      for (int left = shared_level(cells.levels, from, needer.device); left > 0; --left)
+        bound.crossing[bound.crossing.size() - left] += cells.elements[cls];
     }
   for (size_t open = 0; open < agenda.open.size(); ++open) {
     const ClassWork& work = agenda.works[open];
     int64_t elements = cells.elements[agenda.open[open]];
     bound.elements += elements * work.bound;
     bound.proved = bound.proved && work.bound == work.transfers;
-    for (const Job& job : work.deal(0))
-      if (cells.grouped)
-        bound.crossing += elements * (job.have.empty() ? ways_to_sum(cells, work, job)[0].crossings
-                                                       : count_entered(cells, job));
+    if (!cells.grouped) continue;
+    for (const Job& job : work.deal(0)) {
+      std::vector<int64_t> crossings = least_crossings(cells, work, job);
+      for (size_t level = 0; level < crossings.size(); ++level)
+        bound.crossing[level] += elements * crossings[level];
+    }
   }
   return bound;
 }

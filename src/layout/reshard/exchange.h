@@ -34,12 +34,17 @@ struct Exchange {
 /// Elements every device sends and receives, what goes from group to group, and everything.
 struct Load {
   std::vector<int64_t> sent, received;
-  std::vector<int64_t> sent_across, received_across;  // of those, to and from other groups
-  int64_t crossing = 0, total = 0;
+  std::vector<std::vector<int64_t>> sent_at, received_at;  // of those, by shared_level and device
+  std::vector<int64_t> crossing;  // by level, the widest groups first: what leaves them
+  int64_t total = 0;
 
   Load() = default;
-  explicit Load(int devices)
-      : sent(devices), received(devices), sent_across(devices), received_across(devices) {}
+  explicit Load(const Cells& cells)
+      : sent(cells.num_devices()),
+        received(cells.num_devices()),
+        sent_at(cells.levels.size() + 1, sent),
+        received_at(sent_at),
+        crossing(cells.levels.size()) {}
   void add(const Cells& cells, int32_t from, int32_t to, int64_t elements);
   int64_t max_sent() const;
   int64_t max_received() const;
@@ -57,7 +62,8 @@ Agenda make_agenda(const Cells& cells);
 /// Elements that must move, and must leave a group given that; `proved` is false where a smaller number may
 /// do.
 struct Bound {
-  int64_t elements = 0, crossing = 0;
+  int64_t elements = 0;
+  std::vector<int64_t> crossing;  // by level, the widest groups first
   bool proved = true;
 };
 Bound bound_of(const Cells& cells, const Agenda& agenda);

@@ -53,10 +53,10 @@ struct SumWay {
     std::vector<int32_t> devices;  // any one of these
   };
   int32_t owner = 0;
-  std::vector<int32_t> own;  // tiles of the owner
-  std::vector<Part> parts;   // each is one transfer
-  int64_t transfers = 0;     // those, and one for every device of `want` but the owner
-  int64_t crossings = 0;     // the least of them that leave a group
+  std::vector<int32_t> own;        // tiles of the owner
+  std::vector<Part> parts;         // each is one transfer
+  int64_t transfers = 0;           // those, and one for every device of `want` but the owner
+  std::vector<int64_t> crossings;  // by level, the widest groups first: the least of them that leave a group
 };
 
 /// What is to be done for a class that has these sources.

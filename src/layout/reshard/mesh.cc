@@ -1,6 +1,8 @@
 #include "layout/reshard/mesh.h"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 namespace partita::reshard {
 namespace {
@@ -25,6 +27,24 @@ std::vector<Piece> one_each(std::vector<Piece> pieces) {
   for (size_t i = 1; i < pieces.size(); ++i)
     if (pieces[i].device == pieces[i - 1].device) return {};
   return pieces;
+}
+
+// Any mesh of both layouts is row-major in the order of what devices have: axes that cut dimensions, then
+// those of addends, and replicas by what they want. Devices that have and want the same may change places.
+void order_by_place(std::vector<Piece>& from, std::vector<Piece>& to) {
+  std::vector<size_t> order(from.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto place = [&](size_t i) {
+    return std::tie(from[i].region, from[i].addend, to[i].region, to[i].addend, from[i].device);
+  };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
+  std::vector<Piece> sorted_from, sorted_to;
+  for (size_t at : order) {
+    sorted_from.push_back(std::move(from[at]));
+    sorted_to.push_back(std::move(to[at]));
+  }
+  from = std::move(sorted_from);
+  to = std::move(sorted_to);
 }
 
 /// Reads an axis off the first step along it, then checks the whole layout: a layout that only looks like one
@@ -80,17 +100,17 @@ std::vector<Piece> pieces_of(const MeshLayout& layout, const std::vector<int64_t
 std::optional<Mesh> find_mesh(const Problem& problem) {
   std::vector<Piece> from = one_each(problem.from), to = one_each(problem.to);
   if (from.empty() || from.size() != to.size()) return std::nullopt;
-  std::vector<int32_t> devices;
-  for (size_t i = 0; i < from.size(); ++i) {
+  for (size_t i = 0; i < from.size(); ++i)
     if (from[i].device != to[i].device) return std::nullopt;
-    devices.push_back(from[i].device);
-  }
+  order_by_place(from, to);
+  std::vector<int32_t> devices;
+  for (const Piece& piece : from) devices.push_back(piece.device);
   std::vector<int64_t> sizes = primes_of(static_cast<int64_t>(devices.size()));
   do {
     std::optional<MeshLayout> source = read_layout(from, sizes, problem.shape, devices);
     if (!source) continue;
     if (std::optional<MeshLayout> target = read_layout(to, sizes, problem.shape, devices))
-      return Mesh{sizes, *source, *target};
+      return Mesh{devices, sizes, *source, *target};
   } while (std::next_permutation(sizes.begin(), sizes.end()));
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "layout/reshard/cover_set.h"
 #include "layout/reshard/exchange.h"
 
@@ -70,6 +71,27 @@ std::vector<int32_t> place(const OpenPlacement& open) {
       }
   }
   return best;
+}
+
+LayoutChoice choose_layout(const OpenLayout& open) {
+  if (open.admissible.empty())
+    input_error("reshard: a consumer admits no layout; name at least one, the producer's for example");
+  auto cost_of = [&](const Answer& answer) {
+    return open.forward.links ? answer.seconds : double(answer.total_bytes);
+  };
+  std::optional<LayoutChoice> best;
+  for (size_t i = 0; i < open.admissible.size(); ++i) {
+    LayoutChoice choice{.chosen = i, .forward = {}, .backward = {}};
+    Problem forward = open.forward, backward = open.forward;
+    forward.to = open.admissible[i].reads;
+    choice.forward = solve(forward);
+    backward.from = open.admissible[i].gradient;
+    backward.to = open.gradient;
+    if (!backward.from.empty()) choice.backward = solve(backward);
+    choice.cost = cost_of(choice.forward) + cost_of(choice.backward);
+    if (!best || choice.cost < best->cost) best = std::move(choice);
+  }
+  return std::move(*best);
 }
 
 }  // namespace partita::reshard

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "layout/reshard/problem.h"
+#include "layout/reshard/reshard.h"
 
 namespace partita::reshard {
 
@@ -20,5 +20,32 @@ std::vector<int32_t> place(const OpenPlacement& open);
 
 /// Bytes that must move, forward and backward, with slot i on device_of[i].
 int64_t placed_bytes(const OpenPlacement& open, const std::vector<int32_t>& device_of);
+
+/// One way a consumer may take a value: the pieces it reads, and the pieces of the gradient as it leaves
+/// them.
+struct Admissible {
+  std::vector<Piece> reads;
+  std::vector<Piece> gradient;  // empty: nothing flows back
+};
+
+/// A value on its producer's devices, what its gradient must become there, and what the consumer admits.
+struct OpenLayout {
+  Problem forward;              // `to` is open
+  std::vector<Piece> gradient;  // where the gradient is wanted; as addends where those are summed later
+  std::vector<Admissible> admissible;
+};
+
+/// What one admissible way costs: seconds where `forward` has links, otherwise bytes.
+struct LayoutChoice {
+  size_t chosen = 0;  // position in `admissible`, the first of equals
+  Answer forward, backward;
+  double cost = 0;
+};
+
+/// Solves forward and backward of every admissible way and takes the pair with the least cost together: what
+/// is free forward may be dear backward. InputError where nothing is admissible. Example: a copy on 0 and 1,
+/// gradients wanted as addends: reading halves costs nothing forward, and backward each half is an addend
+/// that stands where it is wanted.
+LayoutChoice choose_layout(const OpenLayout& open);
 
 }  // namespace partita::reshard

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -12,11 +13,22 @@
 
 namespace partita::reshard {
 
-/// What messages go over: inside a group, and from group to group.
+/// What messages go over: inside a group, from group to group, and, where groups lie in wider ones, from one
+/// of those to another, level by level; the last link stands for all levels beyond.
 struct Links {
   Link in_group, across;
+  std::vector<Link> wider;
   bool operator==(const Links&) const = default;
+
+  /// REQUIRES: level >= 0, see shared_level.
+  const Link& at(size_t level) const {
+    if (level == 0) return in_group;
+    if (level == 1 || wider.empty()) return across;
+    return wider[std::min(level - 2, wider.size() - 1)];
+  }
 };
+
+using Groups = std::vector<std::vector<int32_t>>;
 
 /// A value as it lies and as it is wanted. A target addend accepts any share of the sum: what counts is that
 /// the targets of one count together make the value, and that equal addends are equal.
@@ -24,10 +36,10 @@ struct Problem {
   std::vector<int64_t> shape;
   int64_t elem_bytes = 4;
   std::vector<Piece> from, to;
-  std::vector<std::vector<int32_t>>
-      groups;                       // empty: all devices are one group; else what is unlisted is alone
+  Groups groups;                    // empty: all devices are one group; else what is unlisted is alone
   std::optional<Links> links;       // with them the fastest answer is best, without the one with fewest bytes
   Reducer reducer = Reducer::kSum;  // what makes a value of its addends; the steps are the same for all
+  std::vector<Groups> wider;        // levels around `groups`, as racks of nodes are; inner first
   bool operator==(const Problem&) const = default;
 };
 

@@ -71,23 +71,28 @@ bool has_relays(const Agenda& agenda) {
 int launches_of(const Hop& hop) { return hop.collectives.empty() ? hop.exchange.rounds() : 1; }
 
 auto rank(const Answer& answer) {
-  return std::tuple(answer.total_bytes, answer.cross_group_bytes,
+  return std::tuple(answer.total_bytes, answer.crossing_bytes,
                     std::max(answer.max_recv_bytes, answer.max_send_bytes),
                     answer.max_recv_bytes + answer.max_send_bytes, answer.launches, answer.hops.size());
 }
 
 Seconds seconds_of(const Hop& hop, const Problem& problem) {
-  const Link &near = problem.links->in_group, &far = problem.links->across;
   const Load& load = hop.load;
   if (load.total == 0) return 0;
-  double busiest = 0, bytes = double(problem.elem_bytes);
+  double busiest = 0;
+  size_t widest = 0;
+  for (size_t level = 0; level < load.sent_at.size(); ++level)
+    if (std::any_of(load.sent_at[level].begin(), load.sent_at[level].end(), [](int64_t n) { return n > 0; }))
+      widest = level;
   for (size_t i = 0; i < load.sent.size(); ++i) {
-    int64_t across = std::max(load.sent_across[i], load.received_across[i]);
-    int64_t inside = std::max(load.sent[i] - load.sent_across[i], load.received[i] - load.received_across[i]);
-    busiest = std::max(busiest, bytes * (double(across) / far.bandwidth + double(inside) / near.bandwidth));
+    double own = 0;
+    for (size_t level = 0; level < load.sent_at.size(); ++level)
+      own += double(std::max(load.sent_at[level][i], load.received_at[level][i])) /
+             problem.links->at(level).bandwidth;
+    busiest = std::max(busiest, own * double(problem.elem_bytes));
   }
   int rounds = hop.collectives.empty() ? hop.exchange.rounds() : rounds_of(hop.collectives);
-  return rounds * (load.crossing > 0 ? far.latency : near.latency) + busiest;
+  return rounds * problem.links->at(widest).latency + busiest;
 }
 
 /// Keeps the answer with the fewest bytes, and with links the fastest.
@@ -113,11 +118,16 @@ struct Best {
   }
 };
 
+std::vector<Bytes> in_bytes(std::vector<int64_t> elements, int64_t elem_bytes) {
+  for (int64_t& count : elements) count *= elem_bytes;
+  return elements;
+}
+
 /// Is nothing left to gain but launches, of which collectives have fewest?
 bool is_settled(const Answer& answer, const Bound& bound, const Problem& problem, const Cells& cells) {
   Bytes mean = (bound.elements * problem.elem_bytes + cells.num_devices() - 1) / cells.num_devices();
   return answer.total_bytes == bound.elements * problem.elem_bytes &&
-         answer.cross_group_bytes == bound.crossing * problem.elem_bytes &&
+         answer.crossing_bytes == in_bytes(bound.crossing, problem.elem_bytes) &&
          std::max(answer.max_recv_bytes, answer.max_send_bytes) <= mean;
 }
 
@@ -128,13 +138,17 @@ Answer sum_up(const Problem& problem, std::vector<Hop> hops) {
   std::map<int32_t, int64_t> sent, received;  // by device: hops may know different devices
   for (const Hop& hop : hops) {
     answer.total_bytes += hop.load.total * problem.elem_bytes;
-    answer.cross_group_bytes += hop.load.crossing * problem.elem_bytes;
+    answer.crossing_bytes.resize(std::max(answer.crossing_bytes.size(), hop.load.crossing.size()));
+    // Hops may know fewer levels: those are the innermost ones.
+    for (size_t l = hop.load.crossing.size(), at = answer.crossing_bytes.size(); l > 0;)
+      answer.crossing_bytes[--at] += hop.load.crossing[--l] * problem.elem_bytes;
     answer.launches += launches_of(hop);
     for (int i = 0; i < hop.cells->num_devices(); ++i) {
       sent[hop.cells->devices[i]] += hop.load.sent[i];
       received[hop.cells->devices[i]] += hop.load.received[i];
     }
   }
+  if (!answer.crossing_bytes.empty()) answer.cross_group_bytes = answer.crossing_bytes.back();
   for (const auto& [device, elements] : sent)
     answer.max_send_bytes = std::max(answer.max_send_bytes, elements * problem.elem_bytes);
   for (const auto& [device, elements] : received)
@@ -176,7 +190,8 @@ Answer solve(const Problem& problem) {
   bool reached = best.least->total_bytes == bound.elements * problem.elem_bytes;
   Answer answer = best.take();
   answer.bound_bytes = bound.elements * problem.elem_bytes;
-  answer.bound_cross_group_bytes = bound.crossing * problem.elem_bytes;
+  answer.bound_crossing_bytes = in_bytes(bound.crossing, problem.elem_bytes);
+  if (!bound.crossing.empty()) answer.bound_cross_group_bytes = answer.bound_crossing_bytes.back();
   answer.proved = bound.proved || reached;
   check_answer(answer);
   return answer;

@@ -12,10 +12,11 @@ namespace partita::reshard {
 struct Answer {
   std::vector<Hop> hops;  // none where everything wanted is at home already
   Bytes total_bytes = 0, bound_bytes = 0;
-  Bytes max_recv_bytes = 0, max_send_bytes = 0;  // of the busiest device, over all hops
-  Bytes cross_group_bytes = 0, bound_cross_group_bytes = 0;
-  bool proved = true;  // bound_bytes is the least; false: less may do
-  int launches = 0;    // that follow each other on a device
+  Bytes max_recv_bytes = 0, max_send_bytes = 0;              // of the busiest device, over all hops
+  Bytes cross_group_bytes = 0, bound_cross_group_bytes = 0;  // that leave the innermost groups
+  std::vector<Bytes> crossing_bytes, bound_crossing_bytes;   // by level, the widest groups first
+  bool proved = true;                                        // bound_bytes is the least; false: less may do
+  int launches = 0;                                          // that follow each other on a device
   Seconds seconds = 0,
           least_bytes_seconds = 0;  // with links: of this answer, and of the one with the fewest bytes
 };

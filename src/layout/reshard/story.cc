@@ -77,6 +77,9 @@ std::string to_text(const Problem& problem, const Answer& answer) {
   if (!problem.groups.empty())
     text += fmt::format("across groups {} bytes; {} are unavoidable\n", answer.cross_group_bytes,
                         answer.bound_cross_group_bytes);
+  for (size_t level = 0; level + 1 < answer.crossing_bytes.size(); ++level)
+    text += fmt::format("across wider groups {} bytes; {} are unavoidable\n", answer.crossing_bytes[level],
+                        answer.bound_crossing_bytes[level]);
   if (problem.links)
     text += fmt::format("takes {}; the way with the fewest bytes takes {}\n", show_seconds(answer.seconds),
                         show_seconds(answer.least_bytes_seconds));

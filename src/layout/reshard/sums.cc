@@ -93,6 +93,8 @@ class Summer {
     return rest;
   }
 
+  int32_t widest(int32_t device) const { return cells_.grouped ? cells_.levels.back()[device] : 0; }
+
   SumWay make(int32_t owner) const {
     SumWay way{.owner = owner, .own = own(owner)};
     way.parts = one_each_ ? alone(owner) : cover(owner).first;
@@ -102,41 +104,40 @@ class Summer {
     return way;
   }
 
-  /// One part a tile, from the fewest groups that have them all, the owner's first.
+  /// One part a tile, from the fewest groups that have them all, the owner's first; of the widest groups,
+  /// then of those inside the chosen ones.
   Parts alone(int32_t owner) const {
-    std::vector<int32_t> rest = lacking(owner);
-    if (!cells_.grouped) {
-      Parts parts;
-      for (int32_t tile : rest) parts.push_back({{tile}, work_.holders()[tile]});
-      return parts;
-    }
-    std::set<int32_t> groups = fewest_groups(rest, cells_.group[owner]);
     Parts parts;
-    for (int32_t tile : rest) {
-      SumWay::Part part{{tile}, {}};
-      bool near = false;
-      for (int32_t device : work_.holders()[tile]) near = near || cells_.group[device] == cells_.group[owner];
-      for (int32_t device : work_.holders()[tile])
-        if (near ? cells_.group[device] == cells_.group[owner] : groups.count(cells_.group[device]) > 0)
-          part.devices.push_back(device);
-      parts.push_back(std::move(part));
-    }
+    for (int32_t tile : lacking(owner)) parts.push_back({{tile}, work_.holders()[tile]});
+    for (size_t level = cells_.levels.size(); level-- > 0;) narrow(cells_.levels[level], owner, parts);
     return parts;
   }
 
-  std::set<int32_t> fewest_groups(const std::vector<int32_t>& tiles, int32_t home) const {
+  static void narrow(const std::vector<int32_t>& group, int32_t owner, Parts& parts) {
+    std::set<int32_t> groups = fewest_groups(group, group[owner], parts);
+    for (SumWay::Part& part : parts) {
+      bool near = std::any_of(part.devices.begin(), part.devices.end(),
+                              [&](int32_t device) { return group[device] == group[owner]; });
+      std::erase_if(part.devices, [&](int32_t device) {
+        return near ? group[device] != group[owner] : groups.count(group[device]) == 0;
+      });
+    }
+  }
+
+  static std::set<int32_t> fewest_groups(const std::vector<int32_t>& group, int32_t home,
+                                         const Parts& parts) {
     std::set<int32_t> all;
-    for (int32_t tile : tiles)
-      for (int32_t device : work_.holders()[tile]) all.insert(cells_.group[device]);
-    if (all.size() == 1 || tiles.size() > 64) return all;
+    for (const SumWay::Part& part : parts)
+      for (int32_t device : part.devices) all.insert(group[device]);
+    if (all.size() <= 1 || parts.size() > 64) return all;
     std::map<int32_t, uint64_t> masks;
-    for (size_t i = 0; i < tiles.size(); ++i)
-      for (int32_t device : work_.holders()[tiles[i]]) masks[cells_.group[device]] |= uint64_t{1} << i;
-    uint64_t left = ~uint64_t{0} >> (64 - tiles.size());
+    for (size_t i = 0; i < parts.size(); ++i)
+      for (int32_t device : parts[i].devices) masks[group[device]] |= uint64_t{1} << i;
+    uint64_t left = ~uint64_t{0} >> (64 - parts.size());
     left &= ~masks[home];
     std::vector<int32_t> labels;
     std::vector<uint64_t> flat;
-    for (const auto& [group, mask] : masks) labels.push_back(group), flat.push_back(mask);
+    for (const auto& [number, mask] : masks) labels.push_back(number), flat.push_back(mask);
     std::set<int32_t> chosen = {home};
     if (left)
       for (int32_t at : least_cover(left, flat, labels, home).first) chosen.insert(labels[at]);
@@ -157,10 +158,9 @@ class Summer {
       for (size_t i = 0; i < rest.size(); ++i)
         if (has(tiles, rest[i])) mask |= uint64_t{1} << i;
       if (device == owner || !mask) continue;
-      masks.push_back(mask), devices.push_back(device), labels.push_back(cells_.group[device]);
+      masks.push_back(mask), devices.push_back(device), labels.push_back(widest(device));
     }
-    auto [chosen, exact] =
-        least_cover(~uint64_t{0} >> (64 - rest.size()), masks, labels, cells_.group[owner]);
+    auto [chosen, exact] = least_cover(~uint64_t{0} >> (64 - rest.size()), masks, labels, widest(owner));
     Parts parts;
     uint64_t taken = 0;
     for (int32_t at : chosen) {
@@ -195,19 +195,25 @@ class Summer {
   }
 
   /// A tree inside every group, one transfer between groups for every group but the owner's; the same way
-  /// back.
-  int64_t crossings(const SumWay& way) const {
-    if (!cells_.grouped) return 0;
-    int32_t home = cells_.group[way.owner];
+  /// back. The widest groups first.
+  std::vector<int64_t> crossings(const SumWay& way) const {
+    std::vector<int64_t> list;
+    for (size_t level = cells_.levels.size(); level-- > 0;)
+      list.push_back(crossings(way, cells_.levels[level]));
+    return list;
+  }
+
+  int64_t crossings(const SumWay& way, const std::vector<int32_t>& group) const {
+    int32_t home = group[way.owner];
     std::set<int32_t> in, out;
     for (const SumWay::Part& part : way.parts) {
       bool counted = false;
       for (int32_t device : part.devices)
-        counted = counted || in.count(cells_.group[device]) || cells_.group[device] == home;
-      if (!counted) in.insert(cells_.group[part.devices[0]]);
+        counted = counted || in.count(group[device]) || group[device] == home;
+      if (!counted) in.insert(group[part.devices[0]]);
     }
     for (int32_t device : job_.want)
-      if (cells_.group[device] != home) out.insert(cells_.group[device]);
+      if (group[device] != home) out.insert(group[device]);
     return static_cast<int64_t>(in.size() + out.size());
   }
 
