@@ -7,6 +7,7 @@
 #include "cli/profile_show.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
+#include "model/recompute.h"
 
 namespace partita {
 namespace {
@@ -18,6 +19,8 @@ struct Options {
   bool at_peak = false;
   std::string optimizer = "none";
   std::vector<std::string> precision;
+  std::string recompute = "none";
+  std::string fit;
 };
 
 OptimizerSpec parse_optimizer(const std::string& name) {
@@ -47,17 +50,78 @@ Upkeep upkeep_of(const Options& options) {
   return upkeep;
 }
 
+Model step_of(const ModelInput& input, const std::string& policy) {
+  Model model = load(input);
+  Recompute chosen = parse_recompute(policy, "--recompute");
+  if (chosen == Recompute::kNone) return model;
+  std::vector<int32_t> groups = recompute_groups(model, chosen);
+  if (std::all_of(groups.begin(), groups.end(), [](int32_t group) { return group < 0; }))
+    input_error("--recompute {}: {} has {}; try --recompute {}", policy, model.name,
+                chosen == Recompute::kFull ? "no repeated layers" : "no attention that keeps its scores",
+                chosen == Recompute::kFull ? "selective" : "full");
+  return recompute(model, groups);
+}
+
+/// What is asked of a profile, but for the size of the batch.
+struct Question {
+  const Options& options;
+  Cluster cluster;
+  Upkeep upkeep;
+
+  Bytes peak(int64_t batch) const {
+    ModelInput input = options.model;
+    input.batch = batch;
+    return profile_step(step_of(input, options.recompute), cluster, 0, upkeep).memory.peak;
+  }
+};
+
+/// The largest batch whose peak is within `limit`. REQUIRES: batch 1 fits. The peak grows with the batch.
+int64_t largest_batch(const Question& question, Bytes limit) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  int64_t fits = 1, fails = 2;
+  while (fails < kMost && question.peak(fails) <= limit) fits = fails, fails *= 2;
+  while (fails - fits > 1) {
+    int64_t middle = fits + (fails - fits) / 2;
+    (question.peak(middle) <= limit ? fits : fails) = middle;
+  }
+  return fits;
+}
+
+/// Sets the batch of `input` to the largest that fits.
+void fit_batch(const Question& question, ModelInput& input) {
+  const Options& options = question.options;
+  Bytes limit = parse_bytes(options.fit, "--fit");
+  if (limit < 1) input_error("--fit: 0 bytes hold nothing; write for example 80GiB");
+  if (options.model.batch) input_error("--fit finds the batch; leave --batch away");
+  bool captured = options.model.file.ends_with(".model.json");
+  Bytes least = captured ? question.peak(0) : question.peak(1);
+  if (least > limit)
+    throw Infeasible(
+        fmt::format("--fit {}: {} needs {} {}; try --recompute full, --dtype bf16, or several devices with "
+                    "`partita plan`",
+                    show_bytes(limit), options.model.file, show_bytes(least),
+                    captured ? "with the batch it was captured with" : "with a batch of 1"));
+  if (!captured) input.batch = largest_batch(question, limit);
+}
+
 void run(const Options& options, const Command& command) {
-  Upkeep upkeep = upkeep_of(options);
-  Cluster cluster = library_cluster(options.device, 1, 1, "--device");
-  Model model = load(options.model);
+  Question question{options, library_cluster(options.device, 1, 1, "--device"), upkeep_of(options)};
+  ModelInput input = options.model;
+  if (!options.fit.empty()) fit_batch(question, input);
+  Model model = step_of(input, options.recompute);
   auto start = std::chrono::steady_clock::now();
-  StepProfile profile = profile_step(model, cluster, options.depth, upkeep);
+  StepProfile profile = profile_step(model, question.cluster, options.depth, question.upkeep);
   std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  Profiled profiled{model, cluster, profile, upkeep, options.at_peak};
-  if (!command.json) return command.answer({}, show_profile(profiled));
+  Profiled profiled{model, question.cluster, profile, question.upkeep, options.at_peak};
+  if (!command.json) {
+    std::string text = show_profile(profiled);
+    if (input.batch && !options.fit.empty())
+      text += fmt::format("largest batch within {}: {}\n", options.fit, input.batch);
+    return command.answer({}, text);
+  }
   Json json = write_profile(profiled);
   json["seconds_to_profile"] = taken.count();
+  if (!options.fit.empty()) json["largest_batch"] = input.batch ? Json(input.batch) : Json();
   command.answer(json, "");
 }
 
@@ -77,6 +141,11 @@ void add_profile(CLI::App& app, Command& command) {
   app.add_option("--precision", options->precision,
                  "dtypes beside the model's: grad=float32,master=float32,state=float32")
       ->delimiter(',');
+  app.add_option("--recompute", options->recompute,
+                 "compute again in backward instead of keeping: none, selective (attention scores), full "
+                 "(every layer)")
+      ->capture_default_str();
+  app.add_option("--fit", options->fit, "find the largest batch whose peak is within this: 80GiB");
   app.footer("Example: partita profile gpt2-xl --dtype bf16 --optimizer adamw --at-peak");
   app.callback([options, &command] { run(*options, command); });
 }

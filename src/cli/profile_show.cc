@@ -203,15 +203,20 @@ Json write_memory(const Profiled& p) {
   return json;
 }
 
-void write_opaque(const StepProfile& profile, Json& json) {
+void write_targets(const StepProfile& profile, Json& json) {
   int64_t count = 0;
-  Json targets = Json::object();
-  for (const auto& [target, times] : profile.opaque) {
-    count += times;
-    targets[target] = times;
+  Json opaque = Json::object(), all = Json::array();
+  for (const TargetCost& target : profile.targets) {
+    count += target.opaque;
+    if (target.opaque) opaque[target.target] = target.opaque;
+    all.push_back({{"target", target.target},
+                   {"ops", target.ops},
+                   {"flops", target.flops},
+                   {"seconds", target.seconds}});
   }
   json["opaque_ops"] = count;
-  json["opaque_targets"] = targets;
+  json["opaque_targets"] = opaque;
+  json["targets"] = all;
 }
 
 }  // namespace
@@ -227,8 +232,10 @@ std::string show_profile(const Profiled& p) {
                       show_purposes(memory));
   text += show_upkeep(p.profile.per_parameter);
   if (p.at_peak) text += show_alive(p);
-  for (const auto& [target, count] : p.profile.opaque)
-    text += fmt::format("{} x {} has no row: it cannot be split, its flops count as 0\n", count, target);
+  for (const TargetCost& target : p.profile.targets)
+    if (target.opaque)
+      text += fmt::format("{} x {} has no row: it cannot be split, its flops count as 0\n", target.opaque,
+                          target.target);
   return text + "Time from the spec sheet: expect 15 % off or more.\n";
 }
 
@@ -236,10 +243,11 @@ Json write_profile(const Profiled& p) {
   Json json = write_cost(p.profile.total);
   json["name"] = p.model.name;
   json["device"] = p.cluster.device.name;
+  json["tier"] = "spec sheet";
   json["peak_bytes"] = p.profile.memory.peak;
   json["peak_op"] = peak_op(p.model, p.profile.memory);
   json["memory"] = write_memory(p);
-  write_opaque(p.profile, json);
+  write_targets(p.profile, json);
   json["modules"] = Json::array();
   for (const ModuleCost& row : p.profile.modules) json["modules"].push_back(write_cost(row));
   json["tree"] = Json::array();

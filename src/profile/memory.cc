@@ -47,14 +47,14 @@ class Ledger {
 
  private:
   void sort_by_purpose() {
-    int32_t loss = loss_op(model_);
+    std::vector<bool> saved = saved_for_backward(model_, storages_);
     owner_.resize(storages_.all.size());
     for (size_t s = 0; s < storages_.all.size(); ++s) {
       const Storage& storage = storages_.all[s];
       Role role = model_[storage.tensor].role;
       Purpose purpose = Purpose::kTemporary;
       if (storage.born < 0) purpose = role == Role::kBatchInput ? Purpose::kInputs : Purpose::kParameters;
-      if (saved_for_backward(storages_, model_, loss, static_cast<int32_t>(s))) purpose = Purpose::kSaved;
+      if (saved[s]) purpose = Purpose::kSaved;
       purpose_.push_back(purpose);
       owner_[s] = storage.tensor;
     }

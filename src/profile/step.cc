@@ -14,20 +14,33 @@ Bytes bytes_of_all(const Model& model, const std::vector<TensorId>& ids) {
   return total;
 }
 
-/// Notes what one op costs; returns the workspace of its call.
-Bytes add_op(const Model& model, const Cluster& cluster, const Op& op, Phase phase, Modules& modules,
-             Seconds& seconds) {
+/// What one call takes: seconds and hidden bytes.
+struct CallCost {
+  Flops flops = 0;
+  Seconds seconds = 0;
+  Bytes workspace = 0;
+};
+
+CallCost spec_cost(const Model& model, const Cluster& cluster, const Op& op) {
+  const Row* row = find_row(op.target);
+  if (row && row->view) return {};
+  OpView view = view_of(model, op);
+  Bytes moved = bytes_of_all(model, inputs_of(op)) + bytes_of_all(model, op.outputs);
+  CallCost cost{.flops = row && row->flops ? row->flops(view) : 0};
+  cost.seconds = compute_seconds(cluster, view.dtype, cost.flops, moved);
+  cost.workspace = row && row->workspace ? row->workspace(view) : 0;
+  return cost;
+}
+
+void add_op(const Op& op, Phase phase, const CallCost& call, Modules& modules, TargetCost& target) {
   ModuleCost& cost = modules.of_op(op.name);
   ++cost.ops;
-  const Row* row = find_row(op.target);
-  if (row && row->view) return 0;
-  OpView view = view_of(model, op);
-  Flops flops = row && row->flops ? row->flops(view) : 0;
-  (phase == Phase::kForward ? cost.forward : cost.backward) += flops;
-  Bytes moved = bytes_of_all(model, inputs_of(op)) + bytes_of_all(model, op.outputs);
-  seconds = compute_seconds(cluster, view.dtype, flops, moved);
-  cost.seconds[static_cast<size_t>(phase)] += seconds;
-  return row && row->workspace ? row->workspace(view) : 0;
+  ++target.ops;
+  if (!find_row(op.target) && op.axes.empty()) ++target.opaque;
+  (phase == Phase::kForward ? cost.forward : cost.backward) += call.flops;
+  target.flops += call.flops;
+  cost.seconds[static_cast<size_t>(phase)] += call.seconds;
+  target.seconds += call.seconds;
 }
 
 /// The module that bytes alive at the peak belong to.
@@ -41,11 +54,10 @@ ModuleCost& owner_of(const Model& model, const Storages& storages, const AlivePa
 }
 
 void add_memory(const Model& model, const Storages& storages, const StepMemory& memory, Modules& modules) {
-  int32_t loss = loss_op(model);
+  std::vector<bool> saved = saved_for_backward(model, storages);
   for (size_t s = 0; s < storages.all.size(); ++s) {
     const Storage& storage = storages.all[s];
-    if (saved_for_backward(storages, model, loss, static_cast<int32_t>(s)))
-      modules.of_op(model.ops[storage.born].name).saved_bytes += storage.bytes;
+    if (saved[s]) modules.of_op(model.ops[storage.born].name).saved_bytes += storage.bytes;
   }
   for (const AlivePart& part : memory.alive)
     owner_of(model, storages, part, memory.peak_op, modules).peak_bytes += part.bytes;
@@ -71,12 +83,13 @@ StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, 
   Modules modules(depth);
   std::vector<Phase> phases = phases_of(model);
   std::vector<Bytes> workspace;
-  profile.op_seconds.resize(model.ops.size());
-  std::map<std::string, int64_t> opaque;
+  std::map<std::string_view, TargetCost> targets;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const Op& op = model.ops[i];
-    workspace.push_back(add_op(model, cluster, op, phases[i], modules, profile.op_seconds[i]));
-    if (!find_row(op.target) && op.axes.empty()) ++opaque[op.target];
+    CallCost call = spec_cost(model, cluster, op);
+    add_op(op, phases[i], call, modules, targets[op.target]);
+    workspace.push_back(call.workspace);
+    profile.op_seconds.push_back(call.seconds);
   }
   add_parameters(model, modules);
   Storages storages = find_storages(model);
@@ -86,7 +99,10 @@ StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, 
   profile.modules = modules.flat();
   profile.tree = modules.tree();
   profile.total = modules.total();
-  profile.opaque.assign(opaque.begin(), opaque.end());
+  for (auto& [name, target] : targets) {
+    target.target = name;
+    profile.targets.push_back(target);
+  }
   return profile;
 }
 

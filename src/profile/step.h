@@ -22,6 +22,17 @@ struct ModuleCost {
   bool operator==(const ModuleCost&) const = default;
 };
 
+/// What all ops of one kind cost.
+struct TargetCost {
+  std::string target;  // "aten.mm.default"
+  int64_t ops = 0;
+  int64_t opaque = 0;  // of these without a row
+  Flops flops = 0;
+  Seconds seconds = 0;
+
+  bool operator==(const TargetCost&) const = default;
+};
+
 /// A row of the tree: a module with all it holds, or `count` modules alike, added up.
 struct TreeRow {
   ModuleCost cost;    // cost.name: "transformer.h.0..11" for twelve alike
@@ -40,7 +51,7 @@ struct StepProfile {
   std::vector<Seconds> op_seconds;  // by op
   std::vector<ModuleCost> modules;  // in order of first appearance; they add up to `total`
   std::vector<TreeRow> tree;        // parents before children, modules alike folded
-  std::vector<std::pair<std::string, int64_t>> opaque;  // ops without a row, by target, and how many of each
+  std::vector<TargetCost> targets;  // by name
 };
 
 /// Walks the ops in execution order. Modules are cut to `depth` parts of their path: "transformer.h.0.mlp" of

@@ -37,10 +37,10 @@ class Finder {
       int32_t& last = found_.all[found_.of[id.value]].last_use;
       last = std::max(last, index);
     }
-    bool shares = !inputs.empty() && is_view(op);
+    const Row* row = find_row(op.target);
     for (TensorId id : op.outputs) {
       if (!id) continue;
-      if (shares)
+      if (!inputs.empty() && row && row->view)
         found_.of[id.value] = found_.of[inputs[0].value];
       else
         make(id, index);
@@ -51,10 +51,7 @@ class Finder {
   Storages found_;
 };
 
-}  // namespace
-
-Storages find_storages(const Model& model) { return Finder(model).find(); }
-
+/// Index of the op that makes the loss; -1 where no op does.
 int32_t loss_op(const Model& model) {
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const auto& outputs = model.ops[i].outputs;
@@ -64,10 +61,17 @@ int32_t loss_op(const Model& model) {
   return -1;
 }
 
-bool saved_for_backward(const Storages& storages, const Model& model, int32_t loss, int32_t storage) {
-  if (storage == storages.of[model.loss.value]) return false;
-  const Storage& s = storages.all[storage];
-  return s.born >= 0 && s.born <= loss && s.last_use > loss;
+}  // namespace
+
+Storages find_storages(const Model& model) { return Finder(model).find(); }
+
+std::vector<bool> saved_for_backward(const Model& model, const Storages& storages) {
+  int32_t loss = loss_op(model);
+  std::vector<bool> saved;
+  for (const Storage& s : storages.all) saved.push_back(s.born >= 0 && s.born <= loss && s.last_use > loss);
+  saved[storages.of[model.loss.value]] = false;
+  for (const auto& [buffer, value] : model.buffers) saved[storages.of[value.value]] = false;
+  return saved;
 }
 
 }  // namespace partita

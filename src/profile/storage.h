@@ -28,11 +28,8 @@ struct Storages {
 /// REQUIRES: check(model) is empty.
 Storages find_storages(const Model& model);
 
-/// Index of the op that makes the loss; -1 where no op does.
-int32_t loss_op(const Model& model);
-
-/// Made before the loss, used after it. The loss itself is not: only its shape is used, by the first
-/// gradient.
-bool saved_for_backward(const Storages& storages, const Model& model, int32_t loss, int32_t storage);
+/// By storage: was it made before the loss to be used after it? The loss itself is not (only its shape is
+/// used, by the first gradient), nor are new values of buffers, which stay anyway.
+std::vector<bool> saved_for_backward(const Model& model, const Storages& storages);
 
 }  // namespace partita

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "model/build/build.h"
+#include "model/recompute.h"
 #include "model/retype.h"
 #include "run/session.h"
 #include "run/straight_line.h"
@@ -36,6 +38,21 @@ TEST_P(Captured, GivesEveryGradientAndTheSameOnesAgain) {
   EXPECT_EQ(report.values.gradients, again.values.gradients);
   EXPECT_EQ(report.peak_bytes, again.peak_bytes);
   EXPECT_TRUE(report.values.parameters.empty());
+}
+
+TEST(Recomputed, StepsGiveTheSameGradientsInLessMemory) {
+  Model t5 = build_model(R"({"model_type": "t5", "num_layers": 3, "d_model": 32, "d_kv": 8, "num_heads": 4,
+                             "d_ff": 48, "vocab_size": 96})",
+                         "t5", {4, 32});
+  using Case = std::pair<Model, Recompute>;
+  for (const auto& [model, how] : {Case{captured("gpt2-tiny4"), Recompute::kFull}, Case{t5, Recompute::kFull},
+                                   Case{t5, Recompute::kSelective}}) {
+    Model again = recompute(model, recompute_groups(model, how));
+    EXPECT_EQ(check(again), std::vector<std::string>{});
+    RunReport plain = run(model, {.name = "none"}, 1), less = run(again, {.name = "none"}, 1);
+    EXPECT_EQ(less.values.gradients, plain.values.gradients);
+    EXPECT_LT(less.peak_bytes[0], plain.peak_bytes[0]);
+  }
 }
 
 TEST_P(Captured, TrainingLowersTheLossOfOneBatch) {
