@@ -11,7 +11,7 @@ set_target_properties(schedule_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PR
 target_link_libraries(schedule_campaign PRIVATE partita_schedule partita_base)
 target_include_directories(schedule_campaign PRIVATE ${PROJECT_SOURCE_DIR}/bench)
 target_include_directories(test_property_schedule_search_test PRIVATE ${PROJECT_SOURCE_DIR}/bench)
-foreach(share "gap;20" "uneven;15" "open;8" "small;368")
+foreach(share "gap;20" "uneven;15" "open;10" "small;368")
   list(GET share 0 what)
   add_test(NAME property/schedule_${what} COMMAND schedule_campaign ${share})
   set_tests_properties(property/schedule_${what} PROPERTIES LABELS property)
