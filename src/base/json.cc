@@ -11,29 +11,73 @@
 namespace partita {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{1} << 30;
 constexpr int kMaxDepth = 200;
+constexpr size_t kMaxBytes = size_t{1} << 30;
+constexpr size_t kMaxShown = 300;  // of a sentence that repeats what a file says
 
-/// Nesting is checked before parsing: a recursive destructor of 10^6 levels would end the process.
-void check_depth(std::string_view text, std::string_view where) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (in_string) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth)
-        input_error("{}: nested more than {} levels deep at byte {}", where, kMaxDepth, i);
-    } else if (c == ']' || c == '}') {
-      --depth;
+/// "file.json:3:17".
+std::string place_of(std::string_view text, size_t at, std::string_view where) {
+  at = std::min(at, text.size());
+  size_t line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n');
+  size_t start = at == 0 ? text.npos : text.rfind('\n', at - 1);
+  return fmt::format("{}:{}:{}", where, line, start == text.npos ? at + 1 : at - start);
+}
+
+/// Looks at the text before it is parsed: a recursive destructor of 10^6 levels would end the process, and of
+/// two equal keys the library would keep the last without a word.
+class Scanner {
+ public:
+  Scanner(std::string_view text, std::string_view where) : text_(text), where_(where) {}
+
+  void run() {
+    for (; at_ < text_.size(); ++at_) {
+      char c = text_[at_];
+      if (c == '"')
+        string();
+      else if (c == '[' || c == '{')
+        open();
+      else if ((c == ']' || c == '}') && !starts_.empty())
+        close();
+      else if (c == ':')
+        keys_.push_back(last_);
     }
   }
+
+ private:
+  void string() {
+    size_t begin = ++at_;
+    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+    last_ = text_.substr(begin, std::min(at_, text_.size()) - begin);
+  }
+
+  void open() {
+    starts_.push_back(keys_.size());
+    if (starts_.size() > kMaxDepth)
+      input_error("{}: nested more than {} levels deep", place_of(text_, at_, where_), kMaxDepth);
+  }
+
+  void close() {
+    auto begin = keys_.begin() + static_cast<ptrdiff_t>(starts_.back());
+    std::sort(begin, keys_.end());
+    auto twice = std::adjacent_find(begin, keys_.end());
+    if (twice != keys_.end()) {
+      size_t second = std::max(twice[0].data(), twice[1].data()) - text_.data();
+      input_error("{}: the key \"{}\" stands twice in one object", place_of(text_, second - 1, where_),
+                  twice->substr(0, kMaxShown));
+    }
+    keys_.erase(begin, keys_.end());
+    starts_.pop_back();
+  }
+
+  std::string_view text_, where_, last_;
+  size_t at_ = 0;
+  std::vector<std::string_view> keys_;  // of all objects that are open
+  std::vector<size_t> starts_;          // where those of each begin
+};
+
+/// One character as a person can read it.
+std::string shown(unsigned char c) {
+  return c >= 0x20 && c < 0x7f ? fmt::format("'{}'", static_cast<char>(c)) : fmt::format("byte 0x{:02x}", c);
 }
 
 }  // namespace
@@ -41,22 +85,23 @@ void check_depth(std::string_view text, std::string_view where) {
 Json parse_json(std::string_view text, std::string_view where) {
   if (text.size() > kMaxBytes)
     input_error("{}: {} bytes, more than the limit of {}", where, text.size(), kMaxBytes);
-  check_depth(text, where);
+  Scanner(text, where).run();
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
     size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    size_t line = 1 + std::count(text.begin(), text.begin() + at, '\n');
-    size_t start = text.rfind('\n', at == 0 ? 0 : at - 1);
-    size_t column = start == text.npos ? at + 1 : at - start;
     if (at >= text.size())
-      input_error("{}:{}:{}: the file ends in the middle of a JSON value; it seems cut short: write it again",
-                  where, line, column);
-    input_error("{}:{}:{}: this is not JSON: unexpected '{}'", where, line, column, text.substr(at, 1));
+      input_error("{}: the file ends in the middle of a JSON value; it seems cut short: write it again",
+                  place_of(text, at, where));
+    input_error("{}: this is not JSON: unexpected {}", place_of(text, at, where),
+                shown(static_cast<unsigned char>(text[at])));
   } catch (const Json::out_of_range& error) {
+    // The library tells the number but not where it stands.
     std::string_view reason = error.what();
-    input_error("{}: {}", where,
-                reason.substr(reason.find("] ") + 2));  // after the library's own error number
+    size_t begin = std::min(reason.find('\'') + 1, reason.size());
+    std::string_view number = reason.substr(begin, reason.rfind('\'') - begin);
+    input_error("{}: the number {} is too large", place_of(text, text.find(number), where),
+                number.substr(0, kMaxShown));
   }
 }
 
@@ -64,9 +109,17 @@ std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in || std::filesystem::is_directory(path))
     input_error("{}: cannot read this file; does it exist?", path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  std::error_code unknown;  // of a pipe
+  uintmax_t size = std::filesystem::file_size(path, unknown);
+  std::string text;
+  if (!unknown && size <= kMaxBytes) text.reserve(size + 1);
+  std::vector<char> block(size_t{1} << 16);
+  while (in && text.size() <= kMaxBytes) {
+    in.read(block.data(), static_cast<std::streamsize>(block.size()));
+    text.append(block.data(), static_cast<size_t>(in.gcount()));
+  }
+  if (text.size() > kMaxBytes) input_error("{}: more than the limit of {} bytes", path, kMaxBytes);
+  return text;
 }
 
 void write_file(const std::string& path, std::string_view text) {
@@ -104,7 +157,10 @@ std::string JsonIn::where() const {
   return *file_ + ": " + path.substr(path[0] == '.');
 }
 
-void JsonIn::fail(const std::string& sentence) const { throw InputError(where() + ": " + sentence); }
+void JsonIn::fail(const std::string& sentence) const {
+  throw InputError(where() + ": " +
+                   (sentence.size() > kMaxShown ? sentence.substr(0, kMaxShown) + "..." : sentence));
+}
 
 JsonIn JsonIn::at(const Json& value) const {
   JsonIn inner = *this;

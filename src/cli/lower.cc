@@ -57,7 +57,7 @@ void run(const Options& options, const Command& command) {
   Plan plan = load_plan(options.plan);
   auto start = std::chrono::steady_clock::now();
   PhaseLog log{.keep = !options.dump_dir.empty()};
-  Lowered lowered = lower_certified(model, plan, log);
+  Lowered lowered = lower_certified(model, plan, log, options.plan);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (log.keep) dump(options.dump_dir, log, lowered);
   if (!options.output.empty()) write_file(options.output, to_json(lowered.program, lowered.model));

@@ -31,8 +31,24 @@ Runnable runnable(const Lowered& lowered) {
   return {lowered.model, lowered.program, std::move(leaves)};
 }
 
-Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log) {
-  Lowered lowered = lower(model, plan, log);
+namespace {
+
+// Lowering knows the plan as a value; a message needs the file that the reader can change.
+Lowered lower_file(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
+  try {
+    return lower(model, plan, log);
+  } catch (const InputError& error) {
+    constexpr std::string_view kPlan = "plan: ";
+    std::string_view what = error.what();
+    if (file.empty()) throw;
+    input_error("{}: {}", file, what.starts_with(kPlan) ? what.substr(kPlan.size()) : what);
+  }
+}
+
+}  // namespace
+
+Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
+  Lowered lowered = lower_file(model, plan, log, file);
   std::vector<std::string> faults = certify(lowered.model, lowered.atoms, lowered.program);
   if (!faults.empty()) throw Bug("the certificate refuses the lowered program: " + faults.front());
   return lowered;

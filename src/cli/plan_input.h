@@ -18,7 +18,8 @@ const RunApi& load_runtime();
 /// A lowered step as the runtime takes it. `lowered` must outlive it.
 Runnable runnable(const Lowered& lowered);
 
-/// Lowers and certifies; a refusal of our own lowering is a Bug with the certificate's first sentence.
-Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log);
+/// Lowers and certifies; a refusal of our own lowering is a Bug with the certificate's first sentence. What
+/// is wrong with the plan is said of `file`, where it was read from one.
+Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file = "");
 
 }  // namespace partita

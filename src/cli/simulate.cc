@@ -26,7 +26,7 @@ void run(const Options& options, const Command& command) {
   if (num_ranks(cluster) < plan.ranks())
     input_error("--cluster {}: {} devices, the plan needs {}", name, num_ranks(cluster), plan.ranks());
   PhaseLog log;
-  Lowered lowered = lower_certified(model, plan, log);
+  Lowered lowered = lower_certified(model, plan, log, options.plan);
   Trace trace = simulate(lowered.model, lowered.program, cluster);
   if (!options.trace.empty()) write_file(options.trace, to_chrome(trace));
   std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n",

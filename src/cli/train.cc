@@ -32,7 +32,7 @@ void run(const Options& options, const Command& command) {
   Model model = load(options.model);
   Plan plan = plan_of(options, model);
   PhaseLog log;
-  Lowered lowered = lower_certified(model, plan, log);
+  Lowered lowered = lower_certified(model, plan, log, options.plan);
   std::string cluster = plan.cluster.empty() ? fmt::format("{}xcpu", plan.ranks()) : plan.cluster;
   Trace trace = simulate(lowered.model, lowered.program, read_cluster(cluster));
   RunRequest request{.steps = options.steps, .seed = options.seed};

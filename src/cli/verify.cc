@@ -35,7 +35,7 @@ void run(const Options& options, Command& command) {
     input_error("--ranks {}: the plan is for {} ranks", options.ranks, plan.ranks());
   if (plan.model != fingerprint(model) && !options.model.dtype.empty()) plan.model.clear();
   PhaseLog log;
-  Lowered tried = lower_certified(model, plan, log);
+  Lowered tried = lower_certified(model, plan, log, options.plan);
   Lowered one = lower(model, one_device_plan(model, plan.optimizer));
   VerifyRequest request{.tolerance = tolerance_of(options, model)};
   request.run.steps = 2;

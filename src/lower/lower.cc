@@ -56,7 +56,7 @@ Prepared prepare(const Model& model, Form form) {
 Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
   const Model& model = prepared.model;
   if (!plan.model.empty() && plan.model != prepared.fingerprint)
-    input_error("plan: it was made for {}, the model is {}; make the plan again", plan.model,
+    input_error("plan: model: this plan was made for {}, the model is {}; make the plan again", plan.model,
                 prepared.fingerprint);
   Plan checked = plan;
   checked.model.clear();

@@ -3,20 +3,18 @@
 #include <set>
 
 #include "model/axes.h"
-#include "model/model.h"
+#include "model/fault.h"
 
 namespace partita {
 namespace {
-
-using Sentences = std::vector<std::string>;
 
 class Checker {
  public:
   explicit Checker(const Model& model) : model_(model), made_(model.tensors.size(), false) {}
 
-  Sentences run() {
+  std::vector<ModelFault> run() {
     ids_in_range();
-    if (!wrong_.empty()) return wrong_;  // every further rule looks tensors up
+    if (!wrong_.empty()) return std::move(wrong_);  // every further rule looks tensors up
     names_are_unique();
     tensors_are_sound();
     letters_fit();
@@ -24,92 +22,102 @@ class Checker {
     loss_is_scalar();
     gradients_match();
     buffers_match();
-    return wrong_;
+    return std::move(wrong_);
   }
 
  private:
   template <class... Args>
-  void say(fmt::format_string<Args...> text, Args&&... args) {
-    wrong_.push_back(fmt::format(text, std::forward<Args>(args)...));
+  void say(std::string path, fmt::format_string<Args...> text, Args&&... args) {
+    wrong_.push_back({std::move(path), fmt::format(text, std::forward<Args>(args)...)});
   }
+  static std::string at(const char* list, size_t i) { return fmt::format("{}[{}]", list, i); }
 
   bool known(TensorId id) const { return id && static_cast<size_t>(id.value) < model_.tensors.size(); }
 
+  void need_known(TensorId id, const std::string& path, std::string_view whose) {
+    if (!known(id)) say(path, "{} names tensor %{}, which does not exist", whose, id.value);
+  }
+
   void ids_in_range() {
-    auto need = [&](TensorId id, std::string_view whose) {
-      if (!known(id)) say("{} names tensor %{}, which does not exist", whose, id.value);
-    };
-    for (const Op& op : model_.ops) {
-      for (TensorId id : inputs_of(op)) need(id, "op " + op.name);
-      for (TensorId id : op.outputs) {
-        if (id) need(id, "op " + op.name);
-      }
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      const Op& op = model_.ops[i];
+      for (TensorId id : inputs_of(op)) need_known(id, at("ops", i), "op " + op.name);
+      for (TensorId id : op.outputs)
+        if (id) need_known(id, at("ops", i), "op " + op.name);
     }
-    need(model_.loss, "the loss");
-    for (const auto* pairs : {&model_.gradients, &model_.buffers}) {
-      for (const auto& [first, second] : *pairs)
-        need(first, "a gradient or buffer"), need(second, "a gradient or buffer");
-    }
+    need_known(model_.loss, "loss", "the loss");
+    pairs_in_range("gradients", model_.gradients);
+    pairs_in_range("buffers", model_.buffers);
+  }
+
+  void pairs_in_range(const char* list, const std::vector<std::pair<TensorId, TensorId>>& pairs) {
+    for (size_t i = 0; i < pairs.size(); ++i)
+      for (TensorId id : {pairs[i].first, pairs[i].second})
+        need_known(id, at(list, i), "a gradient or buffer");
   }
 
   void names_are_unique() {
     std::set<std::string_view> tensors, ops;
-    for (const Tensor& tensor : model_.tensors) {
-      if (!tensors.insert(tensor.name).second) say("two tensors are named {}", tensor.name);
-    }
-    for (const Op& op : model_.ops) {
-      if (!ops.insert(op.name).second) say("two ops are named {}", op.name);
-    }
+    for (size_t i = 0; i < model_.tensors.size(); ++i)
+      if (!tensors.insert(model_.tensors[i].name).second)
+        say(at("tensors", i), "two tensors are named {}", model_.tensors[i].name);
+    for (size_t i = 0; i < model_.ops.size(); ++i)
+      if (!ops.insert(model_.ops[i].name).second)
+        say(at("ops", i), "two ops are named {}", model_.ops[i].name);
   }
 
   void tensors_are_sound() {
-    for (const Tensor& tensor : model_.tensors) {
+    for (size_t i = 0; i < model_.tensors.size(); ++i) {
+      const Tensor& tensor = model_.tensors[i];
       if (tensor.strides.size() != tensor.shape.size())
-        say("tensor {} has {} dimensions but {} strides", tensor.name, tensor.shape.size(),
+        say(at("tensors", i), "tensor {} has {} dimensions but {} strides", tensor.name, tensor.shape.size(),
             tensor.strides.size());
       if (is_complex(tensor.dtype) && (tensor.role == Role::kParameter || tensor.role == Role::kBatchInput))
-        say("{} is complex; parameters and batch inputs are real", tensor.name);
+        say(at("tensors", i), "{} is complex; parameters and batch inputs are real", tensor.name);
       bool whole = !is_floating(tensor.dtype) && tensor.dtype != DType::kBool;
       if (tensor.role == Role::kBatchInput && whole && tensor.low >= tensor.high)
-        say("batch input {} holds whole numbers but has no range to draw them from", tensor.name);
+        say(at("tensors", i), "batch input {} holds whole numbers but has no range to draw them from",
+            tensor.name);
     }
   }
 
   void letters_fit() {
-    for (const Op& op : model_.ops) {
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      const Op& op = model_.ops[i];
       if (op.axes.empty()) continue;
       std::string wrong = check_axes(view_of(model_, op));
-      if (!wrong.empty()) say("op {} ({}): its row \"{}\" {}", op.name, op.target, op.axes, wrong);
+      if (!wrong.empty())
+        say(at("ops", i), "op {} ({}): its row \"{}\" {}", op.name, op.target, op.axes, wrong);
     }
   }
 
   void made_once_before_read() {
     for (size_t i = 0; i < model_.tensors.size(); ++i) made_[i] = model_.tensors[i].role != Role::kValue;
-    for (const Op& op : model_.ops) {
-      for (TensorId id : inputs_of(op)) {
-        if (!made_[id.value]) say("op {} reads {} before any op makes it", op.name, model_[id].name);
-      }
-      for (TensorId id : op.outputs) {
-        if (id) make(op, id);
-      }
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      const Op& op = model_.ops[i];
+      for (TensorId id : inputs_of(op))
+        if (!made_[id.value])
+          say(at("ops", i), "op {} reads {} before any op makes it", op.name, model_[id].name);
+      for (TensorId id : op.outputs)
+        if (id) make(i, id);
     }
-    for (size_t i = 0; i < made_.size(); ++i) {
-      if (!made_[i]) say("no op makes tensor {}", model_.tensors[i].name);
-    }
+    for (size_t i = 0; i < made_.size(); ++i)
+      if (!made_[i]) say(at("tensors", i), "no op makes tensor {}", model_.tensors[i].name);
   }
 
-  void make(const Op& op, TensorId id) {
+  void make(size_t i, TensorId id) {
+    const Op& op = model_.ops[i];
     if (model_[id].role != Role::kValue)
-      say("op {} makes {}, which is an input of the step", op.name, model_[id].name);
+      say(at("ops", i), "op {} makes {}, which is an input of the step", op.name, model_[id].name);
     else if (made_[id.value])
-      say("op {} makes {}, which another op made already", op.name, model_[id].name);
+      say(at("ops", i), "op {} makes {}, which another op made already", op.name, model_[id].name);
     made_[id.value] = true;
   }
 
   void loss_is_scalar() {
     const Tensor& loss = model_[model_.loss];
     if (!loss.shape.empty() || !is_floating(loss.dtype))
-      say("the loss {} is {}[{}], needs to be one floating number", loss.name, dtype_name(loss.dtype),
+      say("loss", "the loss {} is {}[{}], needs to be one floating number", loss.name, dtype_name(loss.dtype),
           fmt::join(loss.shape, ","));
   }
 
@@ -130,13 +138,15 @@ class Checker {
 
   void gradients_match() {
     std::set<TensorId> has;
-    for (const auto& [parameter, gradient] : model_.gradients) {
+    for (size_t i = 0; i < model_.gradients.size(); ++i) {
+      auto [parameter, gradient] = model_.gradients[i];
       const Tensor& tensor = model_[parameter];
       if (tensor.role != Role::kParameter || !tensor.trainable)
-        say("{} has a gradient but is not a trainable parameter", tensor.name);
-      if (!has.insert(parameter).second) say("parameter {} has two gradients", tensor.name);
+        say(at("gradients", i), "{} has a gradient but is not a trainable parameter", tensor.name);
+      if (!has.insert(parameter).second)
+        say(at("gradients", i), "parameter {} has two gradients", tensor.name);
       if (model_[gradient].shape != tensor.shape)
-        say("the gradient of {} has shape [{}], needs [{}]", tensor.name,
+        say(at("gradients", i), "the gradient of {} has shape [{}], needs [{}]", tensor.name,
             fmt::join(model_[gradient].shape, ","), fmt::join(tensor.shape, ","));
     }
     std::vector<bool> used = used_by_loss(false), differentiable = used_by_loss(true);
@@ -144,38 +154,49 @@ class Checker {
       const Tensor& tensor = model_.tensors[i];
       if (tensor.role != Role::kParameter || !tensor.trainable) continue;
       bool found = has.contains(TensorId{static_cast<int32_t>(i)});
-      if (differentiable[i] && !found) say("the loss uses parameter {}, which has no gradient", tensor.name);
-      if (!used[i] && found) say("parameter {} has a gradient but the loss does not use it", tensor.name);
+      if (differentiable[i] && !found)
+        say(at("tensors", i), "the loss uses parameter {}, which has no gradient", tensor.name);
+      if (!used[i] && found)
+        say(at("tensors", i), "parameter {} has a gradient but the loss does not use it", tensor.name);
     }
     backward_is_marked(used);
   }
 
   void backward_is_marked(const std::vector<bool>& used) {
-    for (const Op& op : model_.ops) {
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      const Op& op = model_.ops[i];
       bool leads = false;
       for (TensorId id : op.outputs) leads |= id && used[id.value];
-      if (leads && op.backward) say("op {} is marked backward but the loss needs it", op.name);
+      if (leads && op.backward) say(at("ops", i), "op {} is marked backward but the loss needs it", op.name);
     }
   }
 
   void buffers_match() {
     std::set<TensorId> seen;
-    for (const auto& [buffer, value] : model_.buffers) {
+    for (size_t i = 0; i < model_.buffers.size(); ++i) {
+      auto [buffer, value] = model_.buffers[i];
       const Tensor &before = model_[buffer], &after = model_[value];
-      if (before.role != Role::kBuffer) say("{} gets a new value but is not a buffer", before.name);
-      if (!seen.insert(buffer).second) say("buffer {} gets two new values", before.name);
+      if (before.role != Role::kBuffer)
+        say(at("buffers", i), "{} gets a new value but is not a buffer", before.name);
+      if (!seen.insert(buffer).second) say(at("buffers", i), "buffer {} gets two new values", before.name);
       if (before.shape != after.shape || before.dtype != after.dtype)
-        say("the new value of buffer {} has another shape or dtype", before.name);
+        say(at("buffers", i), "the new value of buffer {} has another shape or dtype", before.name);
     }
   }
 
   const Model& model_;
   std::vector<bool> made_;
-  Sentences wrong_;
+  std::vector<ModelFault> wrong_;
 };
 
 }  // namespace
 
-std::vector<std::string> check(const Model& model) { return Checker(model).run(); }
+std::vector<ModelFault> faults_of(const Model& model) { return Checker(model).run(); }
+
+std::vector<std::string> check(const Model& model) {
+  std::vector<std::string> sentences;
+  for (ModelFault& fault : faults_of(model)) sentences.push_back(std::move(fault.sentence));
+  return sentences;
+}
 
 }  // namespace partita

@@ -33,4 +33,7 @@ inline constexpr KindRow kKinds[] = {{Arg::kText, "str"},
 std::string arg_to_json(const Arg& arg);
 Arg arg_from_json(const JsonIn& in, size_t tensors);
 
+/// A shape whose bytes can be counted: at most 64 dimensions and 2^56 elements.
+Shape shape_from_json(const JsonIn& in);
+
 }  // namespace partita

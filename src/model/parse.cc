@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "model/fault.h"
 #include "model/json_rows.h"
 #include "model/model.h"
 
@@ -17,18 +18,6 @@ constexpr double kMaxElements = 0x1p56;         // so that bytes stay far from o
 
 TensorId read_id(const JsonIn& in, size_t tensors) {
   return TensorId{static_cast<int32_t>(in.integer(0, static_cast<int64_t>(tensors) - 1))};
-}
-
-Shape read_shape(const JsonIn& in) {
-  if (in.size() > kMaxDims) in.fail(fmt::format("has {} dimensions, more than {}", in.size(), kMaxDims));
-  Shape shape;
-  double elements = 1;
-  for (size_t i = 0; i < in.size(); ++i) {
-    shape.push_back(in[i].integer(0, kMaxSize));
-    elements *= static_cast<double>(shape.back());
-  }
-  if (elements > kMaxElements) in.fail("has more elements than any machine can hold");
-  return shape;
 }
 
 Shape read_strides(const JsonIn& in) {
@@ -64,7 +53,7 @@ Tensor read_tensor(const JsonIn& in) {
   in.only({"name", "shape", "stride", "dtype", "role", "trainable", "range"});
   Tensor tensor;
   tensor.name = in["name"].text();
-  tensor.shape = read_shape(in["shape"]);
+  tensor.shape = shape_from_json(in["shape"]);
   tensor.strides = read_strides(in["stride"]);
   tensor.dtype = read_dtype(in["dtype"].text(), in["dtype"]);
   if (in.has("role")) tensor.role = read_role(in["role"]);
@@ -120,6 +109,18 @@ Arg read_text_arg(const JsonIn& in, size_t tensors) {
 }
 
 }  // namespace
+
+Shape shape_from_json(const JsonIn& in) {
+  if (in.size() > kMaxDims) in.fail(fmt::format("has {} dimensions, more than {}", in.size(), kMaxDims));
+  Shape shape;
+  double elements = 1;
+  for (size_t i = 0; i < in.size(); ++i) {
+    shape.push_back(in[i].integer(0, kMaxSize));
+    elements *= static_cast<double>(shape.back());
+  }
+  if (elements > kMaxElements) in.fail("has more elements than any machine can hold");
+  return shape;
+}
 
 Arg arg_from_json(const JsonIn& in, size_t tensors) {
   const Json& value = in.raw();
@@ -200,9 +201,9 @@ Model parse_model(std::string_view text, std::string_view where) {
   model.loss = read_id(in["loss"], count);
   model.gradients = read_pairs(in["gradients"], count);
   model.buffers = read_pairs(in["buffers"], count);
-  std::vector<std::string> wrong = check(model);
+  std::vector<ModelFault> wrong = faults_of(model);
   if (wrong.empty()) return model;
-  input_error("{}: {}{}; capture the model again", where, wrong[0],
+  input_error("{}: {}: {}{}; capture the model again", where, wrong[0].path, wrong[0].sentence,
               wrong.size() > 1 ? fmt::format(" (and {} more)", wrong.size() - 1) : "");
 }
 

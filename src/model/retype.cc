@@ -44,12 +44,22 @@ void set_dtype(Op& op, DType dtype) {
   op.kwargs.emplace_back("dtype", dtype_arg(dtype));
 }
 
+// PyTorch takes oneDNN's kernels for an LSTM in single precision and its own for double.
+void need_kernel(const Op& op, DType dtype) {
+  if (dtype == DType::kFloat64 && op.target.find(".mkldnn_rnn_layer") != std::string::npos)
+    input_error(
+        "dtype float64: op {} ({}) has no kernel for it; capture the step of module.double() instead, which "
+        "takes other ops",
+        op.name, op.target);
+}
+
 }  // namespace
 
 Model retype(Model model, DType dtype) {
   if (!is_floating(dtype) || is_complex(dtype))
     input_error("dtype {}: a model can only take a floating dtype, such as float64", dtype_name(dtype));
   for (Op& op : model.ops) {
+    need_kernel(op, dtype);
     for (Arg& arg : op.args) retype(arg, dtype);
     for (auto& [name, arg] : op.kwargs) retype(arg, dtype);
     if (takes_default_dtype(model, op)) set_dtype(op, dtype);

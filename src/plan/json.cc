@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "plan/plan.h"
 
@@ -7,6 +9,8 @@ namespace partita {
 namespace {
 
 constexpr int kVersion = 1;
+constexpr int64_t kMaxDevices = 1 << 20;
+constexpr int64_t kMaxSize = int64_t{1} << 48;  // of the batch
 
 Json optimizer_json(const OptimizerSpec& o) {
   return {{"name", o.name},        {"lr", o.lr},   {"beta1", o.beta1},
@@ -19,7 +23,7 @@ OptimizerSpec read_optimizer(const JsonIn& in) {
   OptimizerSpec o;
   o.name = in["name"].text();
   if (o.name != "adamw" && o.name != "sgd" && o.name != "none")
-    in["name"].fail("needs to be adamw, sgd or none");
+    in["name"].fail(fmt::format("is \"{}\", needs to be adamw, sgd or none", o.name));
   auto number = [&](const char* key, double& value) {
     if (in.has(key)) value = in[key].number();
   };
@@ -35,7 +39,9 @@ OptimizerSpec read_optimizer(const JsonIn& in) {
 Stage read_stage(const JsonIn& in) {
   in.only({"ops", "devices"});
   Stage stage{.ops = in["ops"].texts()};
-  for (int64_t device : in["devices"].integers()) stage.devices.push_back(static_cast<int32_t>(device));
+  JsonIn devices = in["devices"];
+  for (size_t i = 0; i < devices.size(); ++i)
+    stage.devices.push_back(static_cast<int32_t>(devices[i].integer(0, kMaxDevices - 1)));
   return stage;
 }
 
@@ -50,8 +56,10 @@ StoreRule read_store(const JsonIn& in) {
   if (in.has("reduce")) rule.reduce = in["reduce"].text();
   if (in.has("what")) rule.what = in["what"].text();
   if (rule.what != "parameter" && rule.what != "gradient" && rule.what != "state")
-    in["what"].fail("needs to be \"parameter\", \"gradient\" or \"state\"");
-  if (rule.reduce != "each" && rule.reduce != "once") in["reduce"].fail("needs to be \"each\" or \"once\"");
+    in["what"].fail(
+        fmt::format("is \"{}\", needs to be \"parameter\", \"gradient\" or \"state\"", rule.what));
+  if (rule.reduce != "each" && rule.reduce != "once")
+    in["reduce"].fail(fmt::format("is \"{}\", needs to be \"each\" or \"once\"", rule.reduce));
   return rule;
 }
 
@@ -60,6 +68,44 @@ std::vector<T> read_list(const JsonIn& in, Read read) {
   std::vector<T> out;
   for (size_t i = 0; i < in.size(); ++i) out.push_back(read(in[i]));
   return out;
+}
+
+std::vector<MeshAxis> read_mesh(const JsonIn& in) {
+  std::vector<MeshAxis> mesh;
+  int64_t total = 1;
+  for (size_t i = 0; i < in.size(); ++i) {
+    in[i].only({"name", "size"});
+    MeshAxis axis{in[i]["name"].text(), in[i]["size"].integer(1, kMaxDevices)};
+    if (axis.size > kMaxDevices / total) in.fail(fmt::format("has more than {} devices", kMaxDevices));
+    total *= axis.size;
+    for (const MeshAxis& other : mesh)
+      if (other.name == axis.name) in[i]["name"].fail("is the name of another axis already");
+    mesh.push_back(std::move(axis));
+  }
+  return mesh;
+}
+
+/// The atom of the one time loop there may be, which makes the micro-batches.
+std::string read_loops(const JsonIn& in, int64_t microbatches) {
+  if (in.size() > 1) in.fail("one time loop, \"mb\", is known; more come later");
+  if (in.size() == 0 && microbatches > 1) in.fail("needs the loop \"mb\" that makes the micro-batches");
+  if (in.size() == 0) return "";
+  JsonIn loop = in[0];
+  loop.only({"name", "size", "atom"});
+  if (loop["name"].text() != "mb") loop["name"].fail("needs to be \"mb\"");
+  if (loop["size"].integer() != microbatches)
+    loop["size"].fail(fmt::format("is {}, but microbatches is {}", loop["size"].integer(), microbatches));
+  return loop["atom"].text();
+}
+
+void read_header(const JsonIn& in) {
+  if (in["format"].text() != "partita.plan")
+    in["format"].fail(fmt::format("is \"{}\", needs to be \"partita.plan\"", in["format"].text()));
+  if (in["version"].integer() != kVersion)
+    in["version"].fail(fmt::format("is {}, this partita reads version {}; make the plan again",
+                                   in["version"].integer(), kVersion));
+  in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh", "unpack",
+           "microbatches", "loops", "stages", "split", "store", "recompute", "schedule", "optimizer"});
 }
 
 }  // namespace
@@ -93,26 +139,15 @@ std::string to_json(const Plan& plan) {
 Plan parse_plan(std::string_view text, std::string_view where) {
   Json json = parse_json(text, where);
   JsonIn in(json, std::string(where));
-  in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh", "unpack",
-           "microbatches", "loops", "stages", "split", "store", "recompute", "schedule", "optimizer"});
-  if (in["format"].text() != "partita.plan")
-    in["format"].fail("this is not a plan: needs to be \"partita.plan\"");
-  in["version"].integer(1, kVersion);
+  read_header(in);
   Plan plan{.model = in["model"].text(), .cluster = in["cluster"].text()};
   plan.memory = in["memory"].integer(0, INT64_MAX);
-  plan.batch = in["batch"].integer(0, INT64_MAX);
+  plan.batch = in["batch"].integer(0, kMaxSize);
   plan.dtype = in["dtype"].text();
-  plan.mesh = read_list<MeshAxis>(in["mesh"], [](const JsonIn& axis) {
-    axis.only({"name", "size"});
-    return MeshAxis{axis["name"].text(), axis["size"].integer(1, 1 << 20)};
-  });
+  plan.mesh = read_mesh(in["mesh"]);
   if (in.has("unpack")) plan.unpack = in["unpack"].boolean();
   plan.microbatches = in["microbatches"].integer(1, 1 << 20);
-  JsonIn loops = in["loops"];
-  if (loops.size() > 1) loops.fail("one time loop, \"mb\", is known; more come later");
-  if (loops.size() == 1) plan.microbatch_atom = loops[size_t{0}]["atom"].text();
-  if (plan.microbatches > 1 && loops.size() == 0)
-    loops.fail("needs the loop \"mb\" that makes the micro-batches");
+  plan.microbatch_atom = read_loops(in["loops"], plan.microbatches);
   plan.stages = read_list<Stage>(in["stages"], read_stage);
   plan.split = read_list<SplitRule>(in["split"], read_split);
   plan.store = read_list<StoreRule>(in["store"], read_store);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -12,8 +13,10 @@
 namespace partita {
 namespace {
 
-constexpr int64_t kMaxCount = int64_t{1} << 30;  // of anything that is counted: slots, ranks, micro-batches
-constexpr int64_t kMaxSize = int64_t{1} << 48;   // of one dimension or stride
+constexpr int64_t kMaxCount = int64_t{1} << 30;   // of anything that is numbered: ranks, tags, groups
+constexpr int64_t kMaxSize = int64_t{1} << 48;    // of one dimension or stride
+constexpr int64_t kMaxFrames = int64_t{1} << 27;  // frame slots of all micro-batches of a rank
+constexpr int64_t kMaxLeaves = 64;                // dimensions of a tensor, leaves of a dimension
 
 /// Reads one of the words of a table; its number in the table.
 template <class Word, size_t kCount>
@@ -39,7 +42,7 @@ std::vector<int64_t> sizes(const JsonIn& in) {
 
 class Reader {
  public:
-  explicit Reader(const Model& model) : model_(model) {
+  Reader(const Model& model, size_t bytes) : model_(model), bytes_(static_cast<int64_t>(bytes)) {
     for (size_t i = 0; i < model.ops.size(); ++i) ops_[model.ops[i].name] = static_cast<int32_t>(i);
     for (size_t i = 0; i < model.tensors.size(); ++i)
       tensors_[model.tensors[i].name] = static_cast<int32_t>(i);
@@ -48,7 +51,7 @@ class Reader {
   Program program(const JsonIn& in) {
     header(in);
     Program out;
-    out.microbatches = count(in["microbatches"]);
+    microbatches_ = out.microbatches = used(in["microbatches"]);
     out.optimizer = optimizer(in["optimizer"]);
     each(in["types"], [&](const JsonIn& one) { out.types.push_back(type(one)); });
     types_ = out.types.size();
@@ -76,9 +79,18 @@ class Reader {
                                    in["model"].text(), fingerprint(model_)));
   }
 
+  /// How many there are of something that is named at least once: no more than the file has bytes, so that a
+  /// short file cannot ask for much memory.
+  int32_t used(const JsonIn& in) const {
+    return static_cast<int32_t>(in.integer(0, std::min(bytes_, kMaxCount)));
+  }
+
   static OptimizerSpec optimizer(const JsonIn& in) {
     in.only({"name", "lr", "beta1", "beta2", "eps", "weight_decay", "momentum"});
-    return {.name = in["name"].text(),
+    std::string name = in["name"].text();
+    if (name != "adamw" && name != "sgd" && name != "none")
+      in["name"].fail(fmt::format("is \"{}\", needs to be adamw, sgd or none", name));
+    return {.name = name,
             .lr = in["lr"].number(),
             .beta1 = in["beta1"].number(),
             .beta2 = in["beta2"].number(),
@@ -95,7 +107,7 @@ class Reader {
 
   static TensorType type(const JsonIn& in) {
     if (in.size() != 3) in.fail("needs three parts: dtype, shape, strides");
-    return {.shape = sizes(in[1]), .strides = sizes(in[2]), .dtype = dtype(in)};
+    return {.shape = shape_from_json(in[1]), .strides = sizes(in[2]), .dtype = dtype(in)};
   }
 
   static Slot slot(const JsonIn& in) {
@@ -141,9 +153,10 @@ class Reader {
   }
 
   static Cut cut(const JsonIn& in) {
-    std::vector<int64_t> v = sizes(in);
-    if (v.size() != 4) in.fail("needs four numbers: dimension, leaf, outer, inner");
-    return {static_cast<int32_t>(v[0]), static_cast<int32_t>(v[1]), v[2], v[3]};
+    if (in.size() != 4) in.fail("needs four numbers: dimension, leaf, outer, inner");
+    return {static_cast<int32_t>(in[0].integer(0, kMaxLeaves)),
+            static_cast<int32_t>(in[1].integer(0, kMaxLeaves)), in[2].integer(0, kMaxSize),
+            in[3].integer(0, kMaxSize)};
   }
 
   Instr instr(const JsonIn& in) const {
@@ -166,7 +179,7 @@ class Reader {
 
   Body body(const JsonIn& in) const {
     in.only({"name", "locals", "instrs"});
-    Body out{.name = in["name"].text(), .locals = count(in["locals"])};
+    Body out{.name = in["name"].text(), .locals = used(in["locals"])};
     each(in["instrs"], [&](const JsonIn& one) { out.instrs.push_back(instr(one)); });
     return out;
   }
@@ -174,6 +187,7 @@ class Reader {
   Action action(const JsonIn& in) const {
     constexpr size_t kSizes[] = {3, 5, 6, 5, 5, 3};
     Action out;
+    if (in.size() == 0) in.fail("needs to begin with what is done");
     out.kind = static_cast<ActionKind>(read_word(in[size_t{0}], kActionNames, plain));
     size_t need = kSizes[static_cast<int>(out.kind)];
     if (in.size() != need)
@@ -195,7 +209,7 @@ class Reader {
       out.emplace_back();
       each(leaves, [&](const JsonIn& one) {
         std::vector<int64_t> ends = sizes(one);
-        if (ends.size() != 2) one.fail("needs two numbers, [begin, end)");
+        if (ends.size() != 2 || ends[0] > ends[1]) one.fail("needs two numbers, [begin, end)");
         out.back().push_back({ends[0], ends[1]});
       });
     });
@@ -224,8 +238,11 @@ class Reader {
   RankProgram rank(const JsonIn& in) const {
     in.only({"rank_slots", "frame_slots", "groups", "loads", "results", "actions"});
     RankProgram out;
-    out.rank_slots = count(in["rank_slots"]);
-    out.frame_slots = count(in["frame_slots"]);
+    out.rank_slots = used(in["rank_slots"]);
+    out.frame_slots = used(in["frame_slots"]);
+    if (int64_t{out.frame_slots} * microbatches_ > kMaxFrames)
+      in["frame_slots"].fail(fmt::format("{} slots for each of {} micro-batches are more than {}",
+                                         out.frame_slots, microbatches_, kMaxFrames));
     each(in["groups"], [&](const JsonIn& group) {
       out.groups.emplace_back();
       each(group, [&](const JsonIn& member) { out.groups.back().push_back(count(member)); });
@@ -237,6 +254,8 @@ class Reader {
   }
 
   const Model& model_;
+  int64_t bytes_;
+  int64_t microbatches_ = 0;
   std::map<std::string, int32_t> ops_, tensors_;
   size_t types_ = 0, bodies_ = 0;
 };
@@ -245,7 +264,7 @@ class Reader {
 
 Program parse_program(std::string_view text, const Model& model, std::string_view where) {
   Json json = parse_json(text, where);
-  Program program = Reader(model).program(JsonIn(json, std::string(where)));
+  Program program = Reader(model, text.size()).program(JsonIn(json, std::string(where)));
   std::vector<std::string> wrong = check(program, model);
   if (wrong.empty()) return program;
   input_error("{}: {}{}; lower the plan again", where, wrong[0],

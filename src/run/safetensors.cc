@@ -1,6 +1,8 @@
 #include "run/safetensors.h"
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -74,7 +76,17 @@ HostTensors parse_safetensors(std::string_view bytes, std::string_view where) {
   return tensors;
 }
 
-HostTensors load_safetensors(const std::string& path) { return parse_safetensors(read_file(path), path); }
+// Weights may have any size; read_file is for texts.
+HostTensors load_safetensors(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::error_code unknown;
+  uintmax_t size = std::filesystem::file_size(path, unknown);
+  if (!in || unknown) input_error("{}: cannot read this file; does it exist?", path);
+  std::string bytes(size, '\0');
+  if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
+    input_error("{}: cannot read all of this file", path);
+  return parse_safetensors(bytes, path);
+}
 
 std::string to_safetensors(const HostTensors& tensors) {
   Json header = Json::object();

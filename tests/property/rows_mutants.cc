@@ -36,6 +36,15 @@ std::vector<int64_t*> integers_of(Op& op) {
   return integers;
 }
 
+bool gives_another(const Instance& instance, const Op& op, const std::vector<at::Tensor>& in) {
+  std::vector<at::Tensor> out = call(instance.model, op, in, instance.out.size());
+  for (size_t o = 0; o < out.size(); ++o)
+    if (out[o].defined() &&
+        (out[o].strides() != instance.out[o].strides() || !at::equal(out[o], instance.out[o])))
+      return true;
+  return false;
+}
+
 class Mutator {
  public:
   Mutator(const Instance& instance, const Claim& claim, const LinearSets& excused)
@@ -45,7 +54,7 @@ class Mutator {
         view_(view_of(instance.model, instance.op())),
         allowed_(allowed(instance, claim)) {}
 
-  std::map<std::string, Claim> run() {
+  Mutants run() {
     equalities();
     dimensions();
     sets();
@@ -53,7 +62,7 @@ class Mutator {
     attributes();
     Claim flipped = claim_;
     flipped.view = !flipped.view;
-    mutants_.emplace("flip view", std::move(flipped));
+    mutants_.wrong.emplace("flip view", std::move(flipped));
     return std::move(mutants_);
   }
 
@@ -62,7 +71,10 @@ class Mutator {
   void add(std::string what, Change change) {
     Claim mutant = claim_;
     change(mutant.relation);
-    if (allowed(instance_, mutant) != allowed_) mutants_.emplace(std::move(what), std::move(mutant));
+    if (allowed(instance_, mutant) == allowed_)
+      ++mutants_.equivalent["allows the same"];
+    else
+      mutants_.wrong.emplace(std::move(what), std::move(mutant));
   }
 
   int64_t size(const DimProduct& product) const {
@@ -125,15 +137,20 @@ class Mutator {
   void sets() {
     const Relation& relation = claim_.relation;
     bool contents = instance_.op().target.find("new_empty") == std::string::npos;
-    for (size_t i = 0; contents && i < relation.linear.size(); ++i)
+    for (size_t i = 0; contents && i < relation.linear.size(); ++i) {
       if (can_be_missed(relation.linear[i]))
         add(fmt::format("drop linear {}", i),
             [&](Relation& r) { r.linear.erase(r.linear.begin() + static_cast<ptrdiff_t>(i)); });
+      else
+        ++mutants_.equivalent["a linear set of whole numbers, or of which this sample has a smaller one"];
+    }
     for (int k = 0; k < static_cast<int>(view_.in.size()); ++k) {
       bool new_set = contents && instance_.in[k].is_floating_point() && !excused_.contains({k});
+      if (excused_.contains({k})) ++mutants_.equivalent["this sample is linear there, not every one"];
       if (new_set) add(fmt::format("linear in {}", k), [&](Relation& r) { r.linear.push_back({k}); });
       bool new_addend =
           std::find(relation.addends.begin(), relation.addends.end(), k) == relation.addends.end();
+      if (new_addend && !is_read(k)) ++mutants_.equivalent["an operand whose numbers are not read"];
       if (new_addend && is_read(k))
         add(fmt::format("addend {}", k), [&](Relation& r) { r.addends.push_back(k); });
     }
@@ -153,10 +170,7 @@ class Mutator {
   bool is_read(int k) const {
     std::vector<at::Tensor> in = instance_.in;
     in[k] = at::zeros_like(in[k]);
-    std::vector<at::Tensor> out = call(instance_.model, instance_.op(), in, instance_.out.size());
-    for (size_t o = 0; o < out.size(); ++o)
-      if (out[o].defined() && !at::equal(out[o], instance_.out[o])) return true;
-    return false;
+    return gives_another(instance_, instance_.op(), in);
   }
 
   void reads() {
@@ -178,7 +192,7 @@ class Mutator {
     if (!find_row(op.target)->localize) return;
     Claim stays = claim_;
     stays.localize = [](const OpView& whole, const OpView&) { return *whole.op; };
-    mutants_.emplace("attributes stay whole", std::move(stays));
+    mutants_.wrong.emplace("attributes stay whole", std::move(stays));
     for (size_t i = 0; i < integers_of(op).size(); ++i) {
       Claim one = claim_;
       one.localize = [i](const OpView& whole, const OpView& local) {
@@ -187,7 +201,7 @@ class Mutator {
         if (i < made.size() && i < given.size()) *made[i] = *given[i];
         return piece;
       };
-      mutants_.emplace(fmt::format("attribute {} stays whole", i), std::move(one));
+      mutants_.wrong.emplace(fmt::format("attribute {} stays whole", i), std::move(one));
     }
   }
 
@@ -196,14 +210,30 @@ class Mutator {
   const LinearSets& excused_;
   OpView view_;
   std::string allowed_;
-  std::map<std::string, Claim> mutants_;
+  Mutants mutants_;
 };
 
 }  // namespace
 
-std::map<std::string, Claim> mutants_of(const Instance& instance, const Claim& claim,
-                                        const LinearSets& excused) {
+Mutants mutants_of(const Instance& instance, const Claim& claim, const LinearSets& excused) {
   return Mutator(instance, claim, excused).run();
+}
+
+bool is_attribute_read(const Instance& instance, size_t i) {
+  Op op = instance.op();
+  ++*integers_of(op).at(i);
+  return gives_another(instance, op, instance.in);
+}
+
+Claim changes_attribute(const Claim& claim, size_t i) {
+  Claim probe = claim;
+  probe.localize = [i](const OpView& whole, const OpView& local) {
+    Op piece = localize(whole, local), original = *whole.op;
+    std::vector<int64_t*> made = integers_of(piece), given = integers_of(original);
+    if (made.size() != given.size() || *made.at(i) != *given.at(i)) throw std::runtime_error("it changes");
+    return piece;
+  };
+  return probe;
 }
 
 }  // namespace partita

@@ -1,17 +1,14 @@
 #include "rows_truth.h"
 
 #include <ATen/ATen.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <random>
 
 #include "base/error.h"
 #include "layout/atoms.h"
+#include "rows_apart.h"
 
 namespace partita {
 namespace {
@@ -50,6 +47,7 @@ class Judge {
         mixtures_(mixtures),
         whole_(view_of(instance.model, instance.op())),
         atoms_(find_atoms(instance.model, {claim.relation})),
+        leaves_(leaves_text()),
         random_(seed),
         in_(inputs_of(instance.op())) {}
 
@@ -60,6 +58,24 @@ class Judge {
     try_linear(excused);
     try_frozen_loops();
     return verdict_;
+  }
+
+  Known known() const {
+    Known known;
+    for (const Loop& loop : loops().loops)
+      if (!loop.frozen && loop.size > 1) known.free.insert(word(loop));
+    for (const Loop& loop : timid_candidates()) known.frozen.insert(word(loop));
+    known.linear = LinearSets(loops().linear.begin(), loops().linear.end());
+    return known;
+  }
+
+  std::string run_mutant(const Known& known, const LinearSets& excused, int& next) {
+    try_view();
+    try_letters();
+    try_new_loops(known);
+    if (LinearSets(loops().linear.begin(), loops().linear.end()) != known.linear) try_linear(excused);
+    try_new_frozen_loops(known, next);
+    return verdict_.fault;
   }
 
  private:
@@ -94,6 +110,62 @@ class Judge {
         try_cut({{free[i], even(free[i]->size, 2)}, {free[j], even(free[j]->size, 2)}});
   }
 
+  // Loops that the true claim has too were split before; so were pairs of them.
+  void try_new_loops(const Known& known) {
+    std::vector<const Loop*> free, fresh;
+    for (const Loop& loop : loops().loops)
+      if (!loop.frozen && loop.size > 1) (known.free.contains(word(loop)) ? free : fresh).push_back(&loop);
+    for (const Loop* loop : fresh)
+      for (const auto& parts : ways_to_cut(loop->size))
+        if (!failed()) try_cut({{loop, parts}});
+    for (const Loop* loop : fresh) {
+      for (const Loop* other : free)
+        if (!failed()) try_cut({{loop, even(loop->size, 2)}, {other, even(other->size, 2)}});
+      free.push_back(loop);
+    }
+  }
+
+  void try_new_frozen_loops(const Known& known, int& next) {
+    if (failed()) return;
+    std::vector<Loop> candidates = timid_candidates();
+    std::erase_if(candidates, [&](const Loop& loop) { return known.frozen.contains(word(loop)); });
+    while (next < static_cast<int>(candidates.size()) && !failed())
+      if (can_be_cut(candidates[next++])) fault(describe({{&candidates[next - 1], {}}}) + " could be split");
+  }
+
+  bool can_be_cut(const Loop& loop) {
+    for (const auto& parts : ways_to_cut(loop.size))
+      if (recombine({{&loop, parts}})) return false;
+    return true;
+  }
+
+  std::string leaves_text() const {
+    std::string text;
+    for (size_t t = 0; t < instance_.model.tensors.size(); ++t) {
+      for (const auto& dim : leaf_sizes(atoms_, TensorId{static_cast<int32_t>(t)}))
+        text += fmt::format("({})", fmt::join(dim, " "));
+      text += ",";
+    }
+    return text;
+  }
+
+  // Everything that tells what cutting this loop does: sizes of leaves, positions, roles, addends set to
+  // zero.
+  std::string word(const Loop& loop) const {
+    std::string text = leaves_ + describe({{&loop, {}}});
+    bool partial = false;
+    for (size_t o = 0; o < loop.roles.size(); ++o) {
+      if (!whole_.has_out[o]) continue;
+      text += fmt::format(" {}", static_cast<int>(loop.roles[o]));
+      partial |= loop.roles[o] == LoopRole::kPartial;
+    }
+    for (int k : loops().addends)
+      if (partial &&
+          std::none_of(loop.ins.begin(), loop.ins.end(), [&](const Pos& p) { return p.operand == k; }))
+        text += fmt::format(" zero {}", k);
+    return text;
+  }
+
   void try_cut(const std::vector<Cutting>& cuttings) {
     if (std::optional<std::string> wrong = recombine(cuttings)) fault(describe(cuttings) + ": " + *wrong);
   }
@@ -102,11 +174,8 @@ class Judge {
   void try_frozen_loops() {
     if (failed()) return;
     std::vector<Loop> candidates = timid_candidates();
-    int found = first_that_holds(static_cast<int>(candidates.size()), [&](int i) {
-      for (const auto& parts : ways_to_cut(candidates[i].size))
-        if (recombine({{&candidates[i], parts}})) return false;
-      return true;
-    });
+    int found = first_that_holds(static_cast<int>(candidates.size()),
+                                 [&](int i) { return can_be_cut(candidates[i]); });
     if (found >= 0)
       fault(describe({{&candidates[found], {}}}) +
             " could be split, but is frozen: " + candidates[found].why);
@@ -266,6 +335,9 @@ class Judge {
     Tensors out = call(instance_.model, claim_.localize(whole_, local), in, instance_.out.size());
     for (size_t o = 0; o < out.size(); ++o) {
       if (out[o].defined() != instance_.out[o].defined()) throw std::runtime_error("another output is made");
+      bool whole_is_dense = out[o].defined() && instance_.out[o].is_non_overlapping_and_dense();
+      if (whole_is_dense && !claim_.view && !out[o].is_non_overlapping_and_dense())
+        throw std::runtime_error(fmt::format("output {} has gaps in memory", o));
       if (out[o].defined() && out[o].sizes().vec() != local.out[o])
         throw std::runtime_error(fmt::format("output {} has shape [{}], expected [{}]", o,
                                              fmt::join(out[o].sizes().vec(), ","),
@@ -400,6 +472,7 @@ class Judge {
   bool mixtures_;
   OpView whole_;
   Atoms atoms_;
+  std::string leaves_;
   std::mt19937_64 random_;
   std::vector<TensorId> in_;
   Verdict verdict_;
@@ -407,33 +480,13 @@ class Judge {
 
 }  // namespace
 
-int first_that_holds(int count, const std::function<bool(int)>& question) {
-  struct Progress {
-    int asked, found;
-  };
-  void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  CHECK(shared != MAP_FAILED);
-  Progress* progress = new (shared) Progress{-1, -1};
-  // After a crash a new process goes on with the next question.
-  while (progress->found < 0 && progress->asked + 1 < count) {
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-      alarm(20);
-      if (!freopen("/dev/null", "w", stderr)) _exit(2);
-      while (++progress->asked < count && progress->found < 0) {
-        try {
-          if (question(progress->asked)) progress->found = progress->asked;
-        } catch (const std::exception&) {
-        }
-      }
-      _exit(0);
-    }
-    CHECK_EQ(waitpid(child, nullptr, 0), child);
-  }
-  int found = progress->found;
-  munmap(shared, sizeof(Progress));
-  return found;
+Known known_of(const Instance& instance, const Claim& claim) {
+  return Judge(instance, claim, 0, true).known();
+}
+
+std::string fault_of_mutant(const Instance& instance, const Claim& mutant, const Known& known,
+                            const LinearSets& excused, uint64_t seed, int& next) {
+  return Judge(instance, mutant, seed, true).run_mutant(known, excused, next);
 }
 
 Claim claim_of(const Instance& instance) {

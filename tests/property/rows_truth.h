@@ -42,11 +42,20 @@ LinearSets unclaimed_linear_sets(const Instance& instance, const Claim& claim);
 Verdict judge(const Instance& instance, const Claim& claim, const LinearSets& excused, uint64_t seed,
               bool mixtures);
 
-/// The first of `count` questions whose answer is yes, or -1. They are asked in a process apart: a kernel
-/// given what it does not expect may write outside of memory. A crash is a no.
-int first_that_holds(int count, const std::function<bool(int)>& question);
-
 /// What a claim allows, in words: equal for two claims that allow the same.
 std::string allowed(const Instance& instance, const Claim& claim);
+
+/// What a true claim says of an instance: the loops it splits, those it keeps whole (with the mixtures of
+/// two), and what it is linear in.
+struct Known {
+  std::set<std::string> free, frozen;
+  LinearSets linear;
+};
+Known known_of(const Instance& instance, const Claim& claim);
+
+/// What is false in a mutant, by what it says beyond a claim that is known to be true; empty if it survives.
+/// `next`: the first of its frozen loops to try, raised before each; after a crash one can go on behind it.
+std::string fault_of_mutant(const Instance& instance, const Claim& mutant, const Known& known,
+                            const LinearSets& excused, uint64_t seed, int& next);
 
 }  // namespace partita

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "model/axes.h"
 #include "model_small.h"
 
 namespace partita {
@@ -83,6 +84,65 @@ TEST(ModelCheck, BuffersMatchTheirNewValues) {
             Sentences{"the new value of buffer count has another shape or dtype"});
   EXPECT_EQ(complaints([](Model& m) { m.buffers.push_back(m.buffers[0]); }),
             Sentences{"buffer count gets two new values"});
+}
+
+/// An op of one's own with these letters.
+struct Lettered {
+  Op op;
+  OpView view;
+  Lettered(const char* axes, std::vector<Shape> in, std::vector<Shape> out)
+      : op{.name = "x/op", .target = "mylib.op.default", .axes = axes} {
+    view.op = &op;
+    for (Shape& shape : in) view.in.push_back(std::move(shape));
+    for (Shape& shape : out) view.out.push_back(std::move(shape));
+    view.has_out.resize(out.size(), true);
+  }
+};
+
+std::string letters_of(const char* axes, std::vector<Shape> in, std::vector<Shape> out) {
+  return check_axes(Lettered(axes, std::move(in), std::move(out)).view);
+}
+
+TEST(Axes, SayWhatDoesNotFit) {
+  EXPECT_EQ(letters_of("m k, k n -> m n", {{2, 3}, {3, 4}}, {{2, 4}}), "");
+  EXPECT_EQ(letters_of("-> ", {}, {{}}), "has letters for 1 inputs, the op has 0");
+  EXPECT_EQ(letters_of("m k", {{2, 3}}, {{2}}), "has no ->");
+  EXPECT_EQ(letters_of("m k -> m", {{2, 3}, {3}}, {{2}}), "has letters for 1 inputs, the op has 2");
+  EXPECT_EQ(letters_of("m k -> m, k", {{2, 3}}, {{2}}), "has letters for 2 results, the op has 1");
+  EXPECT_EQ(letters_of("m k -> m", {{2, 3, 4}}, {{2}}), "has 2 letters for input 0, which has 3 dimensions");
+  EXPECT_EQ(letters_of("m ! -> m", {{2, 3}}, {{2}}), "has a ! without a letter");
+  EXPECT_EQ(letters_of("m k, k n -> m n", {{2, 3}, {5, 4}}, {{2, 4}}),
+            "uses k for dimensions of size 3 and 5");
+}
+
+TEST(Axes, OfAProductTieRowsAndColumnsAndSumTheRest) {
+  Lettered mm("m k, k n -> m n", {{2, 3}, {3, 4}}, {{2, 4}});
+  Relation relation;
+  relate_axes(mm.view, relation);
+  std::vector<std::pair<DimProduct, DimProduct>> equal = {{{input_dim(0, 1)}, {input_dim(1, 0)}},
+                                                          {{output_dim(0, 0)}, {input_dim(0, 0)}},
+                                                          {{output_dim(0, 1)}, {input_dim(1, 1)}}};
+  EXPECT_EQ(relation.equal, equal);
+  EXPECT_EQ(relation.reduced, std::vector<DimRef>{input_dim(0, 1)});
+  EXPECT_TRUE(relation.frozen.empty());
+}
+
+TEST(Axes, KeepMarkedAndMadeDimensionsWhole) {
+  Lettered norm("b !h, !h -> b !h e", {{2, 3}, {3}}, {{2, 3, 5}});
+  Relation relation;
+  relate_axes(norm.view, relation);
+  EXPECT_TRUE(relation.reduced.empty());
+  for (DimRef whole : {input_dim(0, 1), input_dim(1, 0), output_dim(0, 1)})
+    EXPECT_EQ(relation.frozen.at(whole), "marked with ! in the row given for this op");
+  EXPECT_EQ(relation.frozen.at(output_dim(0, 2)), "no input has this dimension");
+  EXPECT_FALSE(relation.frozen.contains(output_dim(0, 0)));
+}
+
+TEST(Axes, ThatDoNotFitAreAFaultOfTheModel) {
+  EXPECT_EQ(
+      complaints([](Model& m) { m.ops[1].axes = "m k, k n -> m k"; }),
+      Sentences{"op fc/mm (aten.mm.default): its row \"m k, k n -> m k\" uses k for dimensions of size 2 "
+                "and 3"});
 }
 
 }  // namespace

@@ -63,6 +63,20 @@ TEST(Model, RetypesFloatingTensorsAndDtypeArguments) {
   EXPECT_THROW(retype(model, DType::kInt64), InputError);
 }
 
+TEST(Model, AnLstmOfOneDnnHasNoDoublePrecision) {
+  Model model = small_model();
+  model.ops[1].target = "aten.mkldnn_rnn_layer.default";
+  EXPECT_NO_THROW(retype(model, DType::kBFloat16));
+  try {
+    retype(model, DType::kFloat64);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "dtype float64: op fc/mm (aten.mkldnn_rnn_layer.default) has no kernel for it; capture the "
+                 "step of module.double() instead, which takes other ops");
+  }
+}
+
 TEST(Model, FingerprintSeesThePlanButNotTheValues) {
   Model model = small_model();
   std::string print = fingerprint(model);
