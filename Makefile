@@ -4,6 +4,9 @@
 .PHONY: setup build test demo bench tables lint asan tsan clean
 
 TREE := build/full
+PRODUCT := partita partita_run_shared partita_python
+# A terminal shows how far it is.
+QUIET := $(shell [ -t 2 ] || echo --quiet)
 JOBS := $(shell nproc)
 TSAN := run_threads run_memory_pool run_check run_host
 PYTHON := $(CURDIR)/.venv/bin/python
@@ -16,11 +19,12 @@ setup:
 
 build: setup
 	[ -e $(TREE)/build.ninja ] || cmake --preset full --log-level=WARNING >/dev/null
-	cmake --build $(TREE) --parallel $(JOBS) -- --quiet
+	cmake --build $(TREE) --parallel $(JOBS) --target $(PRODUCT) -- $(QUIET)
 	mkdir -p build/bin && ln -sfn ../full/bin/partita build/bin/partita
 
 # Both runners always run, side by side; the last line is pytest's count, and one failure anywhere fails the target.
 test: build
+	cmake --build $(TREE) --parallel $(JOBS) -- $(QUIET)
 	code=0; \
 	timeout 1200 $(PYTHON) -m pytest -q tests/runs >$(TREE)/pytest.log 2>&1 & pytest=$$!; \
 	timeout 1200 ctest --test-dir $(TREE) --label-exclude perf --output-on-failure --timeout 300 --parallel $(JOBS) --no-tests=error || code=1; \
@@ -33,6 +37,7 @@ demo: build
 
 # Speed and memory are measured here, one thing at a time, and never fail `make test`.
 bench: build
+	cmake --build $(TREE) --parallel $(JOBS) -- $(QUIET)
 	ctest --test-dir $(TREE) --label-regex perf --verbose --no-tests=error
 	for script in bench/executor.py bench/reshard.py bench/capture.py; do $(PYTHON) $$script || exit 1; done
 

@@ -167,6 +167,7 @@ PYBIND11_MODULE(_partita, m) {
             return timed_step(session, batch).optimizer_seconds;
           },
           py::arg("batch"), "One step: the seconds its rank with most of them spent in optimizer updates.")
+      .def("set_learning_rate", &Session::set_learning_rate, py::arg("lr"), "For the steps from now on.")
       .def("gradients", gradients)
       .def("parameters", parameters, "Updated parameters after the last step, whole.")
       .def("buffers", buffers)

@@ -4,6 +4,7 @@ Two passes, because functionalising a step while it is being differentiated does
 loss and backward; the second replays that graph under functionalisation.
 """
 
+import inspect
 import operator
 import warnings
 from collections.abc import Mapping
@@ -64,7 +65,7 @@ def _trace(module, inputs, loss, recorder, bake):
 
     def differentiated(params, buffers, batch):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}
-        keywords = batch if isinstance(batch, Mapping) else {}
+        keywords = _accepted(module, batch, loss) if isinstance(batch, Mapping) else {}
         state = {**params, **buffers}
         output = torch.func.functional_call(module, state, () if keywords else batch, keywords)
         # A module may put a new tensor in the place of a buffer.
@@ -102,7 +103,7 @@ def _loss_of(output, batch, loss, module):
     else:
         value = _loss_in(output)
         if value is None:
-            raise InputError(where, f"the output ({type(output).__name__}) has no .loss and is no scalar",
+            raise InputError(where, f"the output ({_kind(output)}) has no .loss and is no scalar",
                              "put the labels into the batch, or give loss=, a callable of (output, batch)")
     if not isinstance(value, torch.Tensor):
         raise InputError(where, f"it is a {type(value).__name__}", "return a tensor with one element")
@@ -113,6 +114,18 @@ def _loss_of(output, batch, loss, module):
     return value
 
 
+def _accepted(module, batch, loss) -> dict:
+    """What of the batch `forward` takes; the rest is for the loss."""
+    parameters = inspect.signature(module.forward).parameters
+    if any(p.kind == inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return dict(batch)
+    rest = [name for name in batch if name not in parameters]
+    if rest and loss is None:
+        raise InputError(f"forward of {type(module).__name__}", f"it does not take {', '.join(rest)} of the batch",
+                         f"it takes {', '.join(parameters) or 'nothing'}; what only the loss reads needs loss=")
+    return {name: value for name, value in batch.items() if name in parameters}
+
+
 def _loss_in(output):
     """The `.loss` of what a module returned; or that itself, or the first of a tuple, where it is a scalar."""
     value = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
@@ -120,6 +133,10 @@ def _loss_in(output):
     if value is None and isinstance(first, torch.Tensor) and first.dim() == 0:
         return first
     return value
+
+
+def _kind(output) -> str:
+    return f"tensor of shape {list(output.shape)}" if isinstance(output, torch.Tensor) else type(output).__name__
 
 
 class _Replay(torch.fx.Interpreter):

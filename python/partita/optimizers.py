@@ -15,6 +15,9 @@ ROWS = {torch.optim.AdamW: ADAMW, torch.optim.SGD: SGD}
 def describe(optimizer: torch.optim.Optimizer, parameters) -> dict:
     """The settings as a plan writes them. All trainable parameters are stepped alike, from the beginning."""
     where = type(optimizer).__name__
+    if isinstance(optimizer, type):
+        raise InputError("optimizer", f"it is the class {optimizer.__name__}",
+                         f"make one: {optimizer.__name__}(module.parameters())")
     if type(optimizer) not in ROWS:
         raise InputError("optimizer", f"{where} is not known", "use torch.optim.AdamW or torch.optim.SGD")
     read, must_be_off = ROWS[type(optimizer)]
@@ -22,12 +25,19 @@ def describe(optimizer: torch.optim.Optimizer, parameters) -> dict:
         for setting in must_be_off:
             if group[setting]:
                 raise InputError(where, f"{setting} is set", "leave it off")
-    settings = [read(group) for group in optimizer.param_groups]
-    if any(other != settings[0] for other in settings):
-        raise InputError(where, "its groups have different settings", "give one group with all parameters")
     if optimizer.state:
         raise InputError(where, "it has taken steps already", "give a new optimizer")
     _check_covers(where, optimizer, parameters)
+    return settings_of(optimizer)
+
+
+def settings_of(optimizer: torch.optim.Optimizer) -> dict:
+    """As a plan writes them, at this moment: a scheduler changes the learning rate of the groups."""
+    read, _ = ROWS[type(optimizer)]
+    settings = [read(group) for group in optimizer.param_groups]
+    if any(other != settings[0] for other in settings):
+        raise InputError(type(optimizer).__name__, "its groups have different settings",
+                         "give one group with all parameters")
     return {key: value if isinstance(value, str) else float(value) for key, value in settings[0].items()}
 
 

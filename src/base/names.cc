@@ -26,6 +26,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest(std::string_view name, const std::vector<std::string>& known) {
+  // Whoever stops early means the rest: --mem is --memory.
+  auto begins = [&](const std::string& candidate) { return name.size() > 2 && candidate.starts_with(name); };
+  if (std::count_if(known.begin(), known.end(), begins) == 1)
+    return *std::find_if(known.begin(), known.end(), begins);
   std::string best;
   size_t least = name.size() / 3 + 2;  // more than a third wrong: something else was meant
   for (const std::string& candidate : known) {

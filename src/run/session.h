@@ -26,6 +26,9 @@ class Session {
   /// One step on the global batch. Throws RunError; after that the session is dead.
   StepReport step(const HostViews& batch);
 
+  /// For the steps from now on.
+  void set_learning_rate(double lr);
+
   /// The results of the last step. A kind the Program has no results for is empty.
   Values values(const std::set<Result::Kind>& kinds = {Result::kGradient, Result::kParameter,
                                                        Result::kBuffer}) const;

@@ -59,7 +59,7 @@ std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequ
         for (const char* schedule : {"1f1b", "gpipe"})
           for (int zero : {0, 1, 3}) {
             int64_t pp = ranks / dp / tp;
-            if ((pp == 1 && std::string_view(schedule) != "1f1b") || (zero && dp == 1)) continue;
+            if (((pp == 1 || mb == 1) && std::string_view(schedule) != "1f1b") || (zero && dp == 1)) continue;
             RecipeSpec spec{.dp = dp,
                             .tp = tp,
                             .pp = pp,

@@ -69,6 +69,9 @@ def test_the_module_is_empty_until_it_is_given_back():
     plan = partita.recipe("dp", partita.capture(module, batch), ranks=2)
     step = partita.parallelize(module, batch, OPTIMIZERS["adamw"](module.parameters()), plan=plan)
     assert all(p.numel() == 0 for p in module.parameters())
+    for use in (module.state_dict, lambda: module(**batch)):
+        with pytest.raises(partita.InputError, match="call step.module()"):
+            use()
     given_back = step.module().state_dict()
     assert all(torch.equal(given_back[name], before[name]) for name in before)
 
@@ -80,9 +83,58 @@ def used_optimizer(module):
     return optimizer
 
 
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def net_batch():
+    return {"x": torch.randn(8, 6), "y": torch.randint(0, 4, (8,))}
+
+
+def test_the_learning_rate_of_a_scheduler_counts():
+    torch.manual_seed(0)
+    module, batch = Net().double(), net_batch()
+    batch["x"] = batch["x"].double()
+    reference = copy.deepcopy(module)
+
+    def loss(output, batch):
+        return torch.nn.functional.cross_entropy(output, batch["y"])
+
+    want, optimizer = [], torch.optim.SGD(reference.parameters(), 0.5)
+    halving = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    for _ in range(4):
+        optimizer.zero_grad()
+        value = loss(reference(batch["x"]), batch)
+        value.backward()
+        optimizer.step()
+        halving.step()
+        want.append(value.item())
+    optimizer = torch.optim.SGD(module.parameters(), 0.5)
+    halving = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    step, got = partita.parallelize(module, batch, optimizer, ranks=2, loss=loss), []
+    for _ in range(4):
+        got.append(step(batch))
+        halving.step()
+    assert got == pytest.approx(want, rel=1e-12)
+    optimizer.param_groups[0]["weight_decay"] = 0.5
+    with pytest.raises(partita.InputError, match="weight_decay changed"):
+        step(batch)
+
+
+def test_what_forward_does_not_take_needs_a_loss_that_reads_it():
+    with pytest.raises(partita.InputError, match="does not take y of the batch"):
+        partita.capture(Net(), net_batch())
+
+
 WRONG = {
     "no cluster": (lambda m: torch.optim.AdamW(m.parameters()), {}, "neither plan"),
     "optimizer": (lambda m: torch.optim.Adagrad(m.parameters()), {"ranks": 2}, "Adagrad is not known"),
+    "class": (lambda m: torch.optim.AdamW, {"ranks": 2}, "it is the class AdamW"),
     "amsgrad": (lambda m: torch.optim.AdamW(m.parameters(), amsgrad=True), {"ranks": 2}, "amsgrad is set"),
     "groups": (lambda m: torch.optim.SGD([{"params": list(m.parameters())[:1], "lr": 1.0},
                                           {"params": list(m.parameters())[1:], "lr": 2.0}]), {"ranks": 2},

@@ -64,7 +64,7 @@ struct Session::State {
   Fetch fetch();
 
   const Model model;
-  const Program program;
+  Program program;  // the learning rate may change between steps
   const LeafSizes leaves;
   const int threads;  // of each rank
   const std::vector<PreparedBody> bodies;
@@ -198,7 +198,8 @@ Session::Session(Session&&) noexcept = default;
 
 StepReport Session::step(const HostViews& batch) {
   State& s = *state_;
-  if (auto failure = s.world.failure()) throw RunError("the session ended with a failure: " + *failure);
+  if (auto failure = s.world.failure())
+    throw RunError("the session ended with a failure: " + *failure + "; start a new one");
   std::vector<std::string> inputs;
   for (const Tensor& tensor : s.model.tensors)
     if (tensor.role == Role::kBatchInput) find_value(batch, tensor, "batch"), inputs.push_back(tensor.name);
@@ -228,6 +229,8 @@ Values Session::values(const std::set<Result::Kind>& kinds) const {
   for (HostTensors* some : {&values.gradients, &values.parameters}) join_parts(state_->model, *some);
   return values;
 }
+
+void Session::set_learning_rate(double lr) { state_->program.optimizer.lr = lr; }
 
 std::vector<Bytes> Session::peak_bytes() const {
   std::vector<Bytes> peaks;
