@@ -102,8 +102,9 @@ TEST(ModelJson, RefusesWithThePathToTheMistake) {
 }
 
 TEST(ModelJson, EndsWithTheChecker) {
-  EXPECT_EQ(refusal(changed("/gradients", Json::array())),
-            "m: the loss uses parameter fc.weight, which has no gradient; capture the model again");
+  EXPECT_EQ(
+      refusal(changed("/gradients", Json::array())),
+      "m: tensors[0]: the loss uses parameter fc.weight, which has no gradient; capture the model again");
 }
 
 // Every prefix of a file must end in an InputError: never in another exception, never in a model.
