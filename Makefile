@@ -52,11 +52,12 @@ lint:
 	tools/setup lint
 	tools/lint
 
-# Everything that needs no torch, built and tested under the sanitizers, in its own tree.
+# Everything that needs no torch, built and tested under the sanitizers, each in its own tree; then broken files.
 asan: setup
 	[ -e build/asan/build.ninja ] || cmake --preset asan --log-level=WARNING >/dev/null
 	cmake --build build/asan --parallel $(JOBS) -- --quiet
 	ctest --test-dir build/asan --label-exclude perf --output-on-failure --timeout 600 --parallel $(JOBS) --no-tests=error
+	for kind in model other; do python3 bench/broken_files.py build/asan/bin/partita --count 500 --kind $$kind || exit 1; done
 
 # Threads: rank threads and their communicator, walking a Program on them, and what else of the core uses threads.
 tsan: setup

@@ -56,7 +56,7 @@ int64_t size_of(const OpView& op, DimRef ref) {
   return (ref.kind == DimRef::kInput ? op.in : op.out)[ref.operand][ref.dim];
 }
 
-std::string check_operands(const char* what, const Letters& letters, const std::vector<Shape>& shapes) {
+std::string check_operands(const char* what, const Letters& letters, const Operands& shapes) {
   if (letters.size() != shapes.size())
     return fmt::format("has letters for {} {}s, the op has {}", letters.size(), what, shapes.size());
   for (size_t k = 0; k < shapes.size(); ++k) {

@@ -4,6 +4,7 @@
 
 #include "model/axes.h"
 #include "model/fault.h"
+#include "model/row.h"
 
 namespace partita {
 namespace {
@@ -22,6 +23,7 @@ class Checker {
     loss_is_scalar();
     gradients_match();
     buffers_match();
+    if (wrong_.empty()) operands_fit();
     return std::move(wrong_);
   }
 
@@ -181,6 +183,18 @@ class Checker {
       if (!seen.insert(buffer).second) say(at("buffers", i), "buffer {} gets two new values", before.name);
       if (before.shape != after.shape || before.dtype != after.dtype)
         say(at("buffers", i), "the new value of buffer {} has another shape or dtype", before.name);
+    }
+  }
+
+  /// Shapes and dtypes of ops that have a row.
+  void operands_fit() {
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      const Op& op = model_.ops[i];
+      try {
+        check_operands(model_, op);
+      } catch (const Mismatch& mismatch) {
+        say(at("ops", i), "op {} ({}): {}", op.name, op.target, mismatch.what());
+      }
     }
   }
 

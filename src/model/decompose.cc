@@ -39,7 +39,7 @@ Arg float_arg(double value) {
 Op to_full(const Model& model, const Op& op, const Fill& fill) {
   const Tensor& out = model[op.outputs[0]];
   Op full{.name = op.name, .target = "aten.full.default", .outputs = op.outputs, .backward = op.backward};
-  Arg value = fill.value_position ? op.args[fill.value_position] : float_arg(fill.value);
+  Arg value = fill.value_position ? argument(op, fill.value_position, "fill_value") : float_arg(fill.value);
   if (!is_floating(out.dtype) && value.kind == Arg::kFloat)
     value = Arg::of(static_cast<int64_t>(value.number));
   full.args = {Arg::list(out.shape), value};

@@ -31,6 +31,18 @@ bool computes_with_complex(const OpView& op) {
 
 }  // namespace
 
+int64_t Sizes::operator[](int64_t dim) const {
+  if (dim < 0 || dim >= static_cast<int64_t>(size()))
+    throw Mismatch(fmt::format("an operand of {} dimensions has no dimension {}", size(), dim));
+  return Shape::operator[](static_cast<size_t>(dim));
+}
+
+const Sizes& Operands::operator[](int64_t operand) const {
+  if (operand < 0 || operand >= static_cast<int64_t>(size()))
+    throw Mismatch(fmt::format("operand {} is missing; it has {}", operand, size()));
+  return std::vector<Sizes>::operator[](static_cast<size_t>(operand));
+}
+
 std::vector<std::span<const Row>> row_tables() {
   return {elementwise_rows(), matmul_rows(),    shape_rows(),     place_rows(),       scatter_rows(),
           index_rows(),       reduce_rows(),    whole_rows(),     softmax_rows(),     norm_rows(),

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <span>
+#include <stdexcept>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/model.h"
@@ -9,12 +11,33 @@
 
 namespace partita {
 
+/// An op whose operands or attributes cannot be what they are said to be; `what()` says which.
+struct Mismatch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The sizes of one operand. Rows read shapes that a file may have made up: past the end is a Mismatch.
+struct Sizes : Shape {
+  Sizes() = default;
+  Sizes(Shape shape) : Shape(std::move(shape)) {}
+  int64_t operator[](int64_t dim) const;
+  int64_t back() const { return (*this)[static_cast<int64_t>(size()) - 1]; }
+};
+struct Operands : std::vector<Sizes> {
+  const Sizes& operator[](int64_t operand) const;
+  Sizes& operator[](int64_t operand) { return const_cast<Sizes&>(std::as_const(*this)[operand]); }
+};
+/// What was not said is false.
+struct Flags : std::vector<bool> {
+  bool operator[](size_t index) const { return index < size() && std::vector<bool>::operator[](index); }
+};
+
 /// An op with the shapes of its operands at hand. An output PyTorch leaves out has `has_out` false.
 struct OpView {
   const Op* op = nullptr;
-  std::vector<Shape> in;
-  std::vector<Shape> out;
-  std::vector<bool> has_out;
+  Operands in;
+  Operands out;
+  Flags has_out;
   std::vector<DType> in_dtypes;   // of the whole op; a local view may leave them out
   DType dtype = DType::kFloat32;  // of the first output, for sizes of hidden workspace
 
@@ -33,6 +56,8 @@ struct Row {
   void (*localize)(const OpView& whole, const OpView& local, Op& op) = nullptr;
   Bytes (*workspace)(const OpView& local) = nullptr;  // hidden temporary bytes of one call; default 0
   bool view = false;                                  // outputs share the storage of input 0
+  /// What is known of the dtype of output 0, beside that a view keeps the dtype of its input.
+  enum Result : uint8_t { kAnyDType, kSameDType, kTruth } result = kAnyDType;
 };
 
 /// Null for an op without a row: it is opaque, and runs replicated.
@@ -50,6 +75,9 @@ std::vector<std::span<const Row>> row_tables();
 
 /// The relation of a concrete op; every dimension of an opaque op is frozen.
 Relation relate(const OpView& op);
+/// Throws Mismatch where the shapes and dtypes of an op cannot be those that its row needs. An op without a
+/// row may be anything.
+void check_operands(const Model& model, const Op& op);
 Flops flops_of(const OpView& op);
 Bytes workspace_of(const OpView& local);
 bool is_view(const Op& op);

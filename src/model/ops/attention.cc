@@ -6,6 +6,7 @@ namespace {
 
 // Grouped-query attention: the query's heads are (key heads, group).
 void same_heads(const OpView& op, int query, int key, Relation& r) {
+  need(op.in[key][1] > 0, "there are no key heads");
   int64_t group = op.in[query][1] / op.in[key][1];
   r.equal.push_back({{input_dim(query, 1)}, {input_dim(key, 1), factor(0, group)}});
 }
@@ -14,6 +15,7 @@ void same_heads(const OpView& op, int query, int key, Relation& r) {
 void relate_mask(const OpView& op, int mask, const DimRef (&target)[4], const int64_t (&size)[4],
                  Relation& r) {
   int offset = 4 - op.in_rank(mask);
+  need(offset >= 0, "a mask has {} dimensions", op.in_rank(mask));
   for (int d = 0; d < op.in_rank(mask); ++d)
     if (op.in[mask][d] == size[d + offset]) r.same(input_dim(mask, d), target[d + offset]);
 }

@@ -1,5 +1,7 @@
 #include "model/ops/common.h"
 
+#include <algorithm>
+
 namespace partita {
 namespace {
 
@@ -11,7 +13,18 @@ int count_tensors(const Arg& arg) {
 
 }  // namespace
 
-int64_t wrap_dim(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
+void need_sizes(const Op& op, size_t position, std::string_view name, const Shape& shape) {
+  std::vector<int64_t> sizes = ints_argument(op, position, name);
+  bool fits = sizes.size() == shape.size();
+  for (size_t d = 0; fits && d < shape.size(); ++d) fits = sizes[d] == -1 || sizes[d] == shape[d];
+  need(fits, "{} is [{}], but the result is [{}]", name, fmt::join(sizes, ","), fmt::join(shape, ","));
+}
+
+int64_t wrap_dim(int64_t dim, int64_t rank) {
+  int64_t dims = std::max<int64_t>(rank, 1);
+  need(dim >= -dims && dim < dims, "a tensor of {} dimensions has no dimension {}", rank, dim);
+  return dim < 0 ? dim + rank : dim;
+}
 
 int64_t int_argument(const Op& op, size_t position, std::string_view name, int64_t fallback) {
   const Arg& arg = argument(op, position, name);
@@ -48,12 +61,28 @@ void set_argument(Op& op, size_t position, std::string_view name, Arg value) {
   op.args[position] = std::move(value);
 }
 
-void relate_broadcast(const OpView& op, Relation& relation) {
+void relate_expanded(const OpView& op, Relation& relation) {
   int rank = op.out_rank(0);
   for (size_t k = 0; k < op.in.size(); ++k) {
     int offset = rank - op.in_rank(k);
-    for (int d = 0; d < op.in_rank(k); ++d)
-      if (op.in[k][d] == op.out[0][d + offset]) relation.same(input_dim(k, d), output_dim(0, d + offset));
+    for (int d = 0; d < op.in_rank(k); ++d) {
+      int64_t size = op.in[k][d], made = op.out[0][d + offset];
+      need(size == made || size == 1, "dimension {} of input {} is {}, but the result has {} there", d, k,
+           size, made);
+      if (size == made) relation.same(input_dim(k, d), output_dim(0, d + offset));
+    }
+  }
+}
+
+void relate_broadcast(const OpView& op, Relation& relation) {
+  relate_expanded(op, relation);
+  for (int d = 0; d < op.out_rank(0); ++d) {
+    bool made = op.in.empty();
+    for (size_t k = 0; k < op.in.size() && !made; ++k) {
+      int at = d - (op.out_rank(0) - op.in_rank(k));
+      made = at >= 0 && op.in[k][at] == op.out[0][d];
+    }
+    need(made, "no input has the {} elements of dimension {} of the result", op.out[0][d], d);
   }
 }
 
@@ -61,7 +90,10 @@ void relate_alike(const OpView& op, int k, int o, Relation& relation) {
   for (int64_t d = 0; d < op.in_rank(k); ++d) relation.same(input_dim(k, d), output_dim(o, d));
 }
 
-bool is_floating_input(const OpView& op, int k) { return is_floating(op.in_dtypes[k]); }
+bool is_floating_input(const OpView& op, int k) {
+  need(static_cast<size_t>(k) < op.in_dtypes.size(), "operand {} is missing", k);
+  return is_floating(op.in_dtypes[k]);
+}
 
 int input_number(const Op& op, size_t position, std::string_view name) {
   const Arg& wanted = argument(op, position, name);

@@ -6,7 +6,8 @@ namespace partita {
 namespace {
 
 // The same value everywhere: any rank may make any part of it.
-void relate_nothing(const OpView&, Relation&) {}
+void relate_full(const OpView& op, Relation&) { need_sizes(*op.op, 0, "size", op.out[0]); }
+void relate_number(const OpView& op, Relation&) { need(op.out_rank(0) == 0, "the result is not one number"); }
 
 void freeze_output(const OpView& op, Relation& r) {
   for (int64_t d = 0; d < op.out_rank(0); ++d)
@@ -26,7 +27,10 @@ void relate_zeros_like(const OpView& op, Relation& r) {
 }
 
 // x tells the dtype; neither its values nor its shape are read.
-void relate_new(const OpView&, Relation& r) { r.reads[0] = {}; }
+void relate_new(const OpView& op, Relation& r) {
+  need_sizes(*op.op, 1, "size", op.out[0]);
+  r.reads[0] = {};
+}
 
 void relate_new_zeros(const OpView& op, Relation& r) {
   relate_new(op, r);
@@ -51,10 +55,10 @@ void localize_new_strided(const OpView& whole, const OpView& local, Op& op) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.full.default", .relate = relate_nothing, .localize = localize_size},
-    {.target = "aten.zeros.default", .relate = relate_nothing, .localize = localize_size},
-    {.target = "aten.ones.default", .relate = relate_nothing, .localize = localize_size},
-    {.target = "aten.scalar_tensor.default", .relate = relate_nothing},
+    {.target = "aten.full.default", .relate = relate_full, .localize = localize_size},
+    {.target = "aten.zeros.default", .relate = relate_full, .localize = localize_size},
+    {.target = "aten.ones.default", .relate = relate_full, .localize = localize_size},
+    {.target = "aten.scalar_tensor.default", .relate = relate_number},
     {.target = "aten.arange.default", .relate = freeze_output},
     {.target = "aten.arange.start", .relate = freeze_output},
     {.target = "aten.arange.start_step", .relate = freeze_output},

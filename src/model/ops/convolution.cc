@@ -29,6 +29,13 @@ Convolution attributes(const OpView& op, size_t first, const Shape& in, const Sh
   c.transposed = bool_argument(*op.op, first + 3, "transposed", false);
   c.groups = int_argument(*op.op, first + 5, "groups", 1);
   if (c.transposed) std::swap(c.image, c.result);
+  size_t windows = c.weight.size() < 2 ? 0 : c.weight.size() - 2;
+  need(c.weight.size() > 2 && c.image.size() == c.weight.size() && c.result.size() == c.weight.size(),
+       "image, weight and result have {}, {} and {} dimensions", in.size(), weight.size(), out.size());
+  for (const std::vector<int64_t>* values : {&c.stride, &c.padding, &c.dilation})
+    need(values->size() == 1 || values->size() == windows, "{} numbers for {} dimensions of the window",
+         values->size(), windows);
+  need(c.groups > 0 && c.weight[0] % c.groups == 0, "{} channels are not {} groups", c.weight[0], c.groups);
   return c;
 }
 
@@ -113,7 +120,7 @@ void localize_convolution_backward(const OpView& whole, const OpView& local, Op&
     set_argument(op, 3, "bias_sizes", Arg::list({local.in[0][1]}));
 }
 
-int64_t pixels(const Shape& shape) { return numel(shape) / (shape[0] * shape[1]); }
+int64_t pixels(const Shape& shape) { return numel({shape.begin() + 2, shape.end()}); }
 
 // As FlopCounterMode counts: two for every place the window stands at (on the smaller side: the result, or
 // the input of a transposed one), element of the weight and sample.

@@ -31,8 +31,10 @@ void relate_embedding_backward(const OpView& op, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.embedding.default", .relate = relate_embedding},
-    {.target = "aten.embedding_dense_backward.default", .relate = relate_embedding_backward},
+    {.target = "aten.embedding.default", .relate = relate_embedding, .result = Row::kSameDType},
+    {.target = "aten.embedding_dense_backward.default",
+     .relate = relate_embedding_backward,
+     .result = Row::kSameDType},
 };
 
 }  // namespace

@@ -27,6 +27,8 @@ Indexing indexing_of(const OpView& op) {
     DType dtype = op.in_dtypes[1 + i];
     out.masked |= dtype == DType::kBool || dtype == DType::kUInt8;
   }
+  need(out.dims.empty() || out.dims.back() < op.in_rank(0), "{} dimensions are indexed, it has {}",
+       items.size(), op.in_rank(0));
   // Indices that do not stand side by side put their dimensions first.
   bool adjacent =
       !out.dims.empty() && out.dims.back() - out.dims.front() + 1 == static_cast<int>(out.dims.size());

@@ -59,16 +59,20 @@ Flops product_flops(const OpView& op, int left) {
 constexpr Row kRows[] = {
     {.target = "aten.mm.default",
      .relate = relate_mm,
-     .flops = [](const OpView& op) { return product_flops(op, 0); }},
+     .flops = [](const OpView& op) { return product_flops(op, 0); },
+     .result = Row::kSameDType},
     {.target = "aten.bmm.default",
      .relate = relate_bmm,
-     .flops = [](const OpView& op) { return product_flops(op, 0); }},
+     .flops = [](const OpView& op) { return product_flops(op, 0); },
+     .result = Row::kSameDType},
     {.target = "aten.addmm.default",
      .relate = relate_addmm,
-     .flops = [](const OpView& op) { return product_flops(op, 1); }},
+     .flops = [](const OpView& op) { return product_flops(op, 1); },
+     .result = Row::kSameDType},
     {.target = "aten.baddbmm.default",
      .relate = relate_baddbmm,
-     .flops = [](const OpView& op) { return product_flops(op, 1); }},
+     .flops = [](const OpView& op) { return product_flops(op, 1); },
+     .result = Row::kSameDType},
 };
 
 }  // namespace

@@ -52,6 +52,7 @@ void relate_groups(int64_t rank, int64_t group_size, int x, DimRef statistic_gro
 // native_group_norm(x, weight, bias, N, C, HxW, group, eps) -> y, mean, rstd of [N, group]
 void relate_group_norm(const OpView& op, Relation& r) {
   relate_alike(op, 0, 0, r);
+  need(op.out[1][1] > 0, "there are no groups");
   relate_groups(op.in_rank(0), op.in[0][1] / op.out[1][1], 0, output_dim(1, 1), r);
   r.same(output_dim(1, 1), output_dim(2, 1));
   for (int o : {1, 2}) r.same(output_dim(o, 0), input_dim(0, 0));
@@ -62,6 +63,7 @@ void relate_group_norm(const OpView& op, Relation& r) {
 void relate_group_norm_backward(const OpView& op, Relation& r) {
   for (int64_t d = 0; d < op.in_rank(0); ++d) r.same(input_dim(0, d), input_dim(1, d));
   if (op.has_out[0]) relate_alike(op, 1, 0, r);
+  need(op.in[2][1] > 0, "there are no groups");
   relate_groups(op.in_rank(1), op.in[1][1] / op.in[2][1], 1, input_dim(2, 1), r);
   r.same(input_dim(2, 1), input_dim(3, 1));
   for (int k : {2, 3}) r.same(input_dim(k, 0), input_dim(1, 0));
@@ -89,7 +91,7 @@ void localize_group_norm_backward(const OpView&, const OpView& local, Op& op) {
 void relate_weight_norm_of(const OpView& op, size_t dim_position, Relation& r) {
   int64_t rank = op.in_rank(0);
   int64_t dim = wrap_dim(int_argument(*op.op, dim_position, "dim", 0), rank);
-  auto tie = [&](DimRef (*ref)(int, int64_t), int operand, const Shape& shape) {
+  auto tie = [&](DimRef (*ref)(int, int64_t), int operand, const Sizes& shape) {
     for (int64_t d = 0; d < rank; ++d) {
       if (shape[d] == op.in[0][d] && (ref != input_dim || operand != 0))
         r.same(ref(operand, d), input_dim(0, d));

@@ -138,7 +138,10 @@ void relate_unbind(const OpView& op, Relation& r) {
 /// What is added before and after dimension d; pads are given from the last dimension backwards.
 std::pair<int64_t, int64_t> pad_of(const std::vector<int64_t>& pad, int64_t rank, int64_t d) {
   size_t at = 2 * static_cast<size_t>(rank - 1 - d);
-  return at + 1 < pad.size() ? std::pair{pad[at], pad[at + 1]} : std::pair<int64_t, int64_t>{0, 0};
+  if (at + 1 >= pad.size()) return {0, 0};
+  constexpr int64_t kFar = int64_t{1} << 48;
+  for (size_t i : {at, at + 1}) need(pad[i] > -kFar && pad[i] < kFar, "a padding of {}", pad[i]);
+  return {pad[at], pad[at + 1]};
 }
 
 // constant_pad_nd(x, pad, value). A negative pad cuts off.

@@ -25,6 +25,11 @@ void relate_reshape(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
+void relate_view(const OpView& op, Relation& r) {
+  need_sizes(*op.op, 1, "size", op.out[0]);
+  relate_reshape(op, r);
+}
+
 // squeeze takes out what has size 1: a piece of length 1 would vanish with it.
 void relate_squeeze(const OpView& op, Relation& r) {
   relate_reshape(op, r);
@@ -37,6 +42,12 @@ void relate_squeeze(const OpView& op, Relation& r) {
 }
 
 void relate_order(const OpView& op, const std::vector<int64_t>& order, Relation& r) {
+  std::vector<int64_t> sorted = order;
+  for (int64_t& dim : sorted) dim = wrap_dim(dim, op.in_rank(0));
+  std::sort(sorted.begin(), sorted.end());
+  bool once = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  need(once && static_cast<int>(order.size()) == op.in_rank(0), "[{}] is not an order of {} dimensions",
+       fmt::join(order, ","), op.in_rank(0));
   for (size_t d = 0; d < order.size(); ++d)
     r.same(input_dim(0, wrap_dim(order[d], op.in_rank(0))), output_dim(0, static_cast<int64_t>(d)));
   r.linear = {{0}};
@@ -45,6 +56,7 @@ void relate_order(const OpView& op, const std::vector<int64_t>& order, Relation&
 void relate_permute(const OpView& op, Relation& r) { relate_order(op, ints_argument(*op.op, 1, "dims"), r); }
 
 void relate_transpose(const OpView& op, Relation& r) {
+  if (op.in_rank(0) == 0) return relate_reshape(op, r);
   std::vector<int64_t> order(op.in_rank(0));
   std::iota(order.begin(), order.end(), 0);
   int64_t a = wrap_dim(int_argument(*op.op, 1, "dim0", 0), op.in_rank(0));
@@ -62,7 +74,8 @@ void relate_t(const OpView& op, Relation& r) {
 
 // A dimension grown from 1 is new: every rank may expand to its own part of it.
 void relate_expand(const OpView& op, Relation& r) {
-  relate_broadcast(op, r);
+  need_sizes(*op.op, 1, "size", op.out[0]);
+  relate_expanded(op, r);
   r.linear = {{0}};
 }
 
@@ -73,6 +86,7 @@ void localize_sizes(const OpView&, const OpView& local, Op& op) {
 // repeat(x, repeats): a repeated dimension is (times, x's own).
 void relate_repeat(const OpView& op, Relation& r) {
   int offset = op.out_rank(0) - op.in_rank(0), used = 0;
+  need(offset >= 0, "the result has fewer dimensions than what is repeated");
   for (int64_t d = 0; d < op.in_rank(0); ++d) {
     int64_t times = op.in[0][d] == 0 ? 1 : op.out[0][d + offset] / op.in[0][d];
     if (times == 1)
@@ -92,7 +106,7 @@ void localize_repeat(const OpView&, const OpView& local, Op& op) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.view.default", .relate = relate_reshape, .localize = localize_sizes, .view = true},
+    {.target = "aten.view.default", .relate = relate_view, .localize = localize_sizes, .view = true},
     {.target = "aten.unsqueeze.default", .relate = relate_reshape, .view = true},
     {.target = "aten.squeeze.dim", .relate = relate_squeeze, .view = true},
     {.target = "aten.squeeze.dims", .relate = relate_squeeze, .view = true},

@@ -7,16 +7,17 @@ namespace {
 
 // Every step-th element up to the very end: (n, step) with one place of the step taken.
 bool takes_one_of_each(const SliceArguments& s, int64_t big, int64_t small) {
-  return s.start < s.step && small * s.step == big;
+  return s.start < s.step && big % s.step == 0 && small == big / s.step;
 }
 
 }  // namespace
 
-SliceArguments slice_arguments(const Op& op, const Shape& big, size_t first) {
+SliceArguments slice_arguments(const Op& op, const Sizes& big, size_t first) {
   SliceArguments s;
   s.dim = wrap_dim(int_argument(op, first, "dim", 0), static_cast<int64_t>(big.size()));
   s.start = int_argument(op, first + 1, "start", 0);
   s.step = int_argument(op, first + 3, "step", 1);
+  need(s.step > 0, "the step of a slice is {}", s.step);
   if (s.start < 0) s.start += big[s.dim];
   s.start = std::clamp<int64_t>(s.start, 0, big[s.dim]);
   return s;

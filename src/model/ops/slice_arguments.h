@@ -9,7 +9,7 @@ struct SliceArguments {
 };
 
 /// Reads (dim, start, end, step) from argument `first` on; `big` is the tensor that is cut.
-SliceArguments slice_arguments(const Op& op, const Shape& big, size_t first);
+SliceArguments slice_arguments(const Op& op, const Sizes& big, size_t first);
 
 /// States that `small` is the slice of `big`. With a step it must take one of every `step` elements to the
 /// end: then the dimension is (piece, step) and pieces may be split; else it stays whole.
