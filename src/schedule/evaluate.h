@@ -14,16 +14,16 @@ namespace partita {
 enum class Queue { kPerPeer, kSingle };
 
 /// One message: the output of a step on device `from`, needed on device `to`.
-struct Transfer {
+struct Message {
   Step producer;
   int from = 0;
   int to = 0;
 
-  auto operator<=>(const Transfer&) const = default;
+  auto operator<=>(const Message&) const = default;
 };
 
 /// Transfers of each device, sends and receives together, in the order its one queue moves them.
-using QueueOrder = std::vector<std::vector<Transfer>>;
+using QueueOrder = std::vector<std::vector<Message>>;
 
 /// What happens when a schedule runs, exactly. Times in ticks of 1 / `per_unit`.
 struct Evaluation {

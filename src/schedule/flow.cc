@@ -115,7 +115,7 @@ Flow reversed(const Flow& flow) {
 Schedule to_schedule(const Flow& flow, const FlowOrder& order, Schedule shape) {
   shape.order.assign(flow.devices, {});
   for (int device = 0; device < flow.devices; ++device)
-    for (const Op& op : order[device]) {
+    for (const Turn& op : order[device]) {
       const Flow::Line& line = flow.lines[op.line];
       int microbatch = line.stream * flow.microbatches + op.microbatch;
       shape.order[device].push_back({line.kind, line.stage, microbatch, line.stream});

@@ -42,18 +42,19 @@ Flow make_flow(const Schedule& shape, const Ticks& ticks, bool split, std::vecto
 bool fits_flow(const Schedule& schedule);
 
 /// The same pipeline with time running backwards: what gave now takes, readers feed their inputs. A schedule
-/// of it, read from the end, is a schedule of `flow`. It is a pipeline of its own, so kinds change places too:
-/// gradients run towards the last stage and count as forwards, forwards come back and count as backwards.
+/// of it, read from the end, is a schedule of `flow`. It is a pipeline of its own, so kinds change places
+/// too: gradients run towards the last stage and count as forwards, forwards come back and count as
+/// backwards.
 Flow reversed(const Flow& flow);
 
 /// Orders as lists of (line, micro-batch) for each device.
-struct Op {
+struct Turn {
   int line;
   int microbatch;
 
-  auto operator<=>(const Op&) const = default;
+  auto operator<=>(const Turn&) const = default;
 };
-using FlowOrder = std::vector<std::vector<Op>>;
+using FlowOrder = std::vector<std::vector<Turn>>;
 
 /// Fills `shape` with the steps of an order.
 Schedule to_schedule(const Flow& flow, const FlowOrder& order, Schedule shape);

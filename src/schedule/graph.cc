@@ -140,10 +140,10 @@ Graph per_peer_graph(const Schedule& schedule, const Ticks& ticks) {
 Graph queued_graph(const Schedule& schedule, const Ticks& ticks, const QueueOrder& queues) {
   Graph graph;
   add_blocks(schedule, ticks, graph);
-  std::map<Transfer, int32_t> transfers;
+  std::map<Message, int32_t> transfers;
   for (int device = 0; device < int(queues.size()); ++device) {
     int32_t before = -1;
-    for (const Transfer& transfer : queues[device]) {
+    for (const Message& transfer : queues[device]) {
       auto [at, fresh] = transfers.try_emplace(transfer, -1);
       if (fresh) {
         at->second = graph.add_node(ticks.hop(transfer.from, transfer.to), {-1, 0});

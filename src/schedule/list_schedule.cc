@@ -91,7 +91,7 @@ class Lister {
   };
 
   int64_t first_start(int device) const {
-    const Op& op = listed_.order[device].front();
+    const Turn& op = listed_.order[device].front();
     return listed_.end[size_t(op.line) * m_ + op.microbatch] - flow_.lines[op.line].cost;
   }
 
@@ -227,7 +227,7 @@ std::optional<Listed> try_retime(const Flow& flow, FlowOrder order) {
   size_t done = 0;
   auto try_step = [&](int device) {
     if (next[device] == listed.order[device].size()) return false;
-    const Op& op = listed.order[device][next[device]];
+    const Turn& op = listed.order[device][next[device]];
     const Flow::Line& line = flow.lines[op.line];
     int64_t start = free[device];
     for (const Flow::Feed& feed : line.inputs) {
@@ -272,7 +272,7 @@ std::vector<int64_t> starts_of(const Flow& flow, const Listed& listed) {
 bool within_caps(const Flow& flow, const FlowOrder& order) {
   for (int device = 0; device < flow.devices; ++device) {
     int64_t used = 0;
-    for (const Op& op : order[device]) {
+    for (const Turn& op : order[device]) {
       used += flow.lines[op.line].take;
       if (used > flow.cap[device]) return false;
       used -= flow.lines[op.line].give;

@@ -25,9 +25,9 @@ class Tabu {
     int64_t used = 0;
     for (int round = 0; used < work && score(best, aim_.path).first > bound; ++round) {
       std::optional<Listed> next;
-      std::pair<Op, Op> made;
+      std::pair<Turn, Turn> made;
       for (const Swap& swap : critical_swaps(now)) {
-        Op first = now.order[swap.device][swap.at], second = now.order[swap.device][swap.at + 1];
+        Turn first = now.order[swap.device][swap.at], second = now.order[swap.device][swap.at + 1];
         if (!allowed(now, swap)) continue;
         FlowOrder order = now.order;
         std::swap(order[swap.device][swap.at], order[swap.device][swap.at + 1]);
@@ -52,16 +52,16 @@ class Tabu {
  private:
   static constexpr int kForbidden = 12;
 
-  int64_t end(const Listed& listed, const Op& op) const {
+  int64_t end(const Listed& listed, const Turn& op) const {
     return listed.end[size_t(op.line) * m_ + op.microbatch];
   }
-  int64_t start(const Listed& listed, const Op& op) const {
+  int64_t start(const Listed& listed, const Turn& op) const {
     return end(listed, op) - flow_.lines[op.line].cost;
   }
 
   bool allowed(const Listed& listed, const Swap& swap) const {
-    const std::vector<Op>& list = listed.order[swap.device];
-    Op first = list[swap.at], second = list[swap.at + 1];
+    const std::vector<Turn>& list = listed.order[swap.device];
+    Turn first = list[swap.at], second = list[swap.at + 1];
     if (first.line == second.line) return false;
     for (const Flow::Feed& feed : flow_.lines[second.line].inputs)
       if (feed.line == first.line && second.microbatch == first.microbatch) return false;
@@ -76,15 +76,15 @@ class Tabu {
   // Walks back from the operation that ends the objective to a start nothing delays.
   std::vector<Swap> critical_swaps(const Listed& listed) {
     place_.assign(listed.end.size(), 0);
-    for (const std::vector<Op>& list : listed.order)
+    for (const std::vector<Turn>& list : listed.order)
       for (size_t i = 0; i < list.size(); ++i)
         place_[size_t(list[i].line) * m_ + list[i].microbatch] = int(i);
     std::vector<Swap> swaps;
-    Op at = last_op(listed);
+    Turn at = last_op(listed);
     for (;;) {
       int device = flow_.lines[at.line].device, place = place_[size_t(at.line) * m_ + at.microbatch];
       int64_t began = start(listed, at);
-      const Op* before = place > 0 ? &listed.order[device][place - 1] : nullptr;
+      const Turn* before = place > 0 ? &listed.order[device][place - 1] : nullptr;
       if (before && end(listed, *before) == began) swaps.push_back({device, place - 1});
       const Flow::Feed* cause = nullptr;
       for (const Flow::Feed& feed : flow_.lines[at.line].inputs)
@@ -99,7 +99,7 @@ class Tabu {
     return swaps;
   }
 
-  Op last_op(const Listed& listed) const {
+  Turn last_op(const Listed& listed) const {
     int chosen = -1;
     int64_t most = -1;
     for (int device = 0; device < flow_.devices; ++device) {
@@ -115,7 +115,7 @@ class Tabu {
   Aim aim_;
   int m_;
   std::vector<int> place_;
-  std::map<std::pair<Op, Op>, int> until_;
+  std::map<std::pair<Turn, Turn>, int> until_;
 };
 
 }  // namespace

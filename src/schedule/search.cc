@@ -280,9 +280,9 @@ class Search {
   // An order of the reversed flow, read from its end.
   Listed turned(FlowOrder order) const {
     const int count = int(flow_.lines.size()), m = flow_.microbatches;
-    for (std::vector<Op>& list : order) {
+    for (std::vector<Turn>& list : order) {
       std::reverse(list.begin(), list.end());
-      for (Op& op : list) op = {count - 1 - op.line, m - 1 - op.microbatch};
+      for (Turn& op : list) op = {count - 1 - op.line, m - 1 - op.microbatch};
     }
     return retime(flow_, std::move(order));
   }

@@ -143,7 +143,7 @@ class Machine {
 
   // Rendezvous: neither end goes on before the other has come.
   void transfer(int device) {
-    for (const Transfer& t : (*queues_)[device]) {
+    for (const Message& t : (*queues_)[device]) {
       bool sends = t.from == device;
       if (sends && !monitor_.wait(output(device, t.producer))) break;
       monitor_.signal({kArrival, device * schedule_.devices + (sends ? t.to : t.from), t.producer.stage,

@@ -58,7 +58,20 @@ def violations(root):
     return wrong
 
 
+def twice(headers):
+    """One sentence for every type that two headers define in one namespace: the linker mixes their code silently."""
+    homes = {}
+    for name, text in headers:
+        namespace = re.search(r"^namespace ([\w:]+) \{", text, re.MULTILINE)
+        for defined in re.findall(r"^(?:struct|class) (\w+)(?: final)? (?::|\{)", text, re.MULTILINE):
+            homes.setdefault(f"{namespace.group(1) if namespace else ''}::{defined}", []).append(name)
+    return [f"{defined} is defined in {' and '.join(names)}" for defined, names in homes.items() if len(names) > 1]
+
+
 class Layers(unittest.TestCase):
+    def test_a_type_is_defined_once(self):
+        self.assertEqual(twice((name, text) for name, text in sources(ROOT) if name.endswith(".h")), [])
+
     def test_the_tree_keeps_its_layers(self):
         self.assertEqual(violations(ROOT), [])
 
@@ -68,6 +81,11 @@ class Layers(unittest.TestCase):
 
 
 class Checker(unittest.TestCase):
+    def test_sees_a_type_defined_twice(self):
+        text = "namespace partita {\nstruct Op {\n  int line;\n};\n}\n"
+        self.assertEqual(twice([("a.h", text), ("b.h", text), ("c.h", text.replace("partita", "other"))]),
+                         ["partita::Op is defined in a.h and b.h"])
+
     """The checker itself, on trees that break a rule."""
 
     def found(self, layers, files):
