@@ -112,6 +112,16 @@ Flow reversed(const Flow& flow) {
   return back;
 }
 
+int64_t busiest_microbatch(const Flow& flow) {
+  int64_t most = 1;
+  for (const std::vector<int>& lines : flow.of_device) {
+    int64_t work = 0;
+    for (int line : lines) work += flow.lines[line].cost;
+    most = std::max(most, work);
+  }
+  return most;
+}
+
 Schedule to_schedule(const Flow& flow, const FlowOrder& order, Schedule shape) {
   shape.order.assign(flow.devices, {});
   for (int device = 0; device < flow.devices; ++device)

@@ -47,6 +47,9 @@ bool fits_flow(const Schedule& schedule);
 /// backwards.
 Flow reversed(const Flow& flow);
 
+/// Work of one micro-batch on the busiest device, at least 1.
+int64_t busiest_microbatch(const Flow& flow);
+
 /// Orders as lists of (line, micro-batch) for each device.
 struct Turn {
   int line;

@@ -37,17 +37,6 @@ int64_t longest_step(const Flow& flow) {
   return most;
 }
 
-// Work of one micro-batch on the busiest device.
-int64_t period_of(const Flow& flow) {
-  int64_t most = 1;
-  for (const std::vector<int>& lines : flow.of_device) {
-    int64_t work = 0;
-    for (int line : lines) work += flow.lines[line].cost;
-    most = std::max(most, work);
-  }
-  return most;
-}
-
 constexpr int kNoMate = -1;
 
 // The input gradient that goes with a weight gradient; in a reversed pipeline the weight gradient is a
@@ -67,7 +56,7 @@ class Ranks {
         pace_(pace),
         m_(flow.microbatches),
         chunks_(stages_of(flow) / flow.devices),
-        slot_(double(period_of(flow)) / chunks_) {}
+        slot_(double(busiest_microbatch(flow)) / chunks_) {}
 
   std::vector<int64_t> all() {
     rank_.assign(flow_.lines.size() * size_t(m_), 0);

@@ -65,16 +65,6 @@ std::vector<int64_t> stays(const Flow& flow, const HeadTail& ends) {
   return stay;
 }
 
-int64_t busiest_microbatch(const Flow& flow) {
-  int64_t most = 1;
-  for (const std::vector<int>& lines : flow.of_device) {
-    int64_t work = 0;
-    for (int line : lines) work += flow.lines[line].cost;
-    most = std::max(most, work);
-  }
-  return most;
-}
-
 bool has_quotas(const SearchProblem& problem) {
   return !problem.cap.empty() && (problem.chunks > 1 || problem.placement == Placement::kBidirectional);
 }
