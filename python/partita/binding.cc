@@ -128,14 +128,15 @@ py::tuple run_step(const std::string& model_json, const TensorDict& weights, con
   return py::make_tuple(loss, gradients(session), buffers(session));
 }
 
-std::vector<std::tuple<std::string, Bytes, Bytes>> workspace(const std::string& model_json,
-                                                             const TensorDict& weights,
-                                                             const TensorDict& batch) {
+std::vector<std::tuple<std::string, Bytes, Bytes, Bytes>> workspace(const std::string& model_json,
+                                                                    const TensorDict& weights,
+                                                                    const TensorDict& batch) {
   Model model = parse_model(model_json, "model");
   Given given(weights, "weights"), inputs(batch, "batch");
-  std::vector<std::tuple<std::string, Bytes, Bytes>> rows;
+  std::vector<std::tuple<std::string, Bytes, Bytes, Bytes>> rows;
   for (const OpMemory& memory : measure_workspace(model, given.views(), inputs.views()))
-    rows.emplace_back(model[memory.op].name, memory.outputs, memory.workspace);
+    rows.emplace_back(model[memory.op].name, memory.outputs, memory.workspace,
+                      workspace_of(view_of(model, model[memory.op])));
   return rows;
 }
 
@@ -152,9 +153,9 @@ PYBIND11_MODULE(_partita, m) {
       "Is there a built-in row for this op, such as aten.mm.default?");
   m.def("run_step", &run_step, py::arg("model"), py::arg("weights"), py::arg("batch"), py::arg("threads") = 0,
         "One forward and backward of a captured step on one device: (loss, gradients, new buffers).");
-  m.def(
-      "workspace", &workspace, py::arg("model"), py::arg("weights"), py::arg("batch"),
-      "What each op of a step allocates on one device: (op, bytes of its outputs, hidden temporary bytes).");
+  m.def("workspace", &workspace, py::arg("model"), py::arg("weights"), py::arg("batch"),
+        "What each op of a step allocates on one device: (op, bytes of its outputs, hidden temporary bytes, "
+        "those that its row predicts).");
   m.def("peak_of", &peak_of, py::arg("call"),
         "Calls it and returns the most bytes of CPU tensors it held at once, above those there before.");
   py::class_<Session>(m, "Session", "A step with its parameters and optimizer states, on thread ranks.")

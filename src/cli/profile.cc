@@ -1,5 +1,6 @@
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -21,6 +22,7 @@ struct Options {
   std::vector<std::string> precision;
   std::string recompute = "none";
   std::string fit;
+  std::string calibration;
 };
 
 OptimizerSpec parse_optimizer(const std::string& name) {
@@ -67,11 +69,14 @@ struct Question {
   const Options& options;
   Cluster cluster;
   Upkeep upkeep;
+  std::optional<SampledCosts> sampled;
+
+  const SampledCosts* costs() const { return sampled ? &*sampled : nullptr; }
 
   Bytes peak(int64_t batch) const {
     ModelInput input = options.model;
     input.batch = batch;
-    return profile_step(step_of(input, options.recompute), cluster, 0, upkeep).memory.peak;
+    return profile_step(step_of(input, options.recompute), cluster, 0, upkeep, costs()).memory.peak;
   }
 };
 
@@ -105,14 +110,22 @@ void fit_batch(const Question& question, ModelInput& input) {
 }
 
 void run(const Options& options, const Command& command) {
-  Question question{options, library_cluster(options.device, 1, 1, "--device"), upkeep_of(options)};
+  Question question{options, library_cluster(options.device, 1, 1, "--device"), upkeep_of(options), {}};
+  Calibration calibration;
+  if (!options.calibration.empty()) {
+    calibration = parse_calibration(read_file(options.calibration), options.calibration);
+    question.cluster = library_cluster("cpu", 1, 1, "--calibration");
+    question.sampled.emplace(calibration, question.cluster);
+  }
   ModelInput input = options.model;
   if (!options.fit.empty()) fit_batch(question, input);
   Model model = step_of(input, options.recompute);
   auto start = std::chrono::steady_clock::now();
-  StepProfile profile = profile_step(model, question.cluster, options.depth, question.upkeep);
+  StepProfile profile =
+      profile_step(model, question.cluster, options.depth, question.upkeep, question.costs());
   std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  Profiled profiled{model, question.cluster, profile, question.upkeep, options.at_peak};
+  Profiled profiled{model,           question.cluster, profile,
+                    question.upkeep, options.at_peak,  !options.calibration.empty()};
   if (!command.json) {
     std::string text = show_profile(profiled);
     if (input.batch && !options.fit.empty())
@@ -146,6 +159,8 @@ void add_profile(CLI::App& app, Command& command) {
                  "(every layer)")
       ->capture_default_str();
   app.add_option("--fit", options->fit, "find the largest batch whose peak is within this: 80GiB");
+  app.add_option("--calibration", options->calibration,
+                 "times and workspace that `partita calibrate` measured on this CPU, instead of --device");
   app.footer("Example: partita profile gpt2-xl --dtype bf16 --optimizer adamw --at-peak");
   app.callback([options, &command] { run(*options, command); });
 }

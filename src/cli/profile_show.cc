@@ -236,14 +236,15 @@ std::string show_profile(const Profiled& p) {
     if (target.opaque)
       text += fmt::format("{} x {} has no row: it cannot be split, its flops count as 0\n", target.opaque,
                           target.target);
-  return text + "Time from the spec sheet: expect 15 % off or more.\n";
+  return text + (p.calibrated ? "Time from samples of this machine, one thread: expect 10 % off.\n"
+                              : "Time from the spec sheet: expect 15 % off or more.\n");
 }
 
 Json write_profile(const Profiled& p) {
   Json json = write_cost(p.profile.total);
   json["name"] = p.model.name;
   json["device"] = p.cluster.device.name;
-  json["tier"] = "spec sheet";
+  json["tier"] = p.calibrated ? "calibrated" : "spec sheet";
   json["peak_bytes"] = p.profile.memory.peak;
   json["peak_op"] = peak_op(p.model, p.profile.memory);
   json["memory"] = write_memory(p);

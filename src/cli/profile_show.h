@@ -13,7 +13,8 @@ struct Profiled {
   const Cluster& cluster;
   const StepProfile& profile;
   const Upkeep& upkeep;
-  bool at_peak = false;  // show what is alive then
+  bool at_peak = false;     // show what is alive then
+  bool calibrated = false;  // times were measured on this machine
 };
 
 /// The tree, memory over time, the peak by cause; for people.

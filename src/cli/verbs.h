@@ -13,6 +13,7 @@ void add_lower(CLI::App& app, Command& command);
 void add_simulate(CLI::App& app, Command& command);
 void add_train(CLI::App& app, Command& command);
 void add_verify(CLI::App& app, Command& command);
+void add_calibrate(CLI::App& app, Command& command);
 void add_lab(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
 
@@ -28,6 +29,7 @@ inline constexpr Verb kVerbs[] = {
     {"simulate", "say how long a planned step takes and what it holds, without running it", add_simulate},
     {"train", "run a planned step on this machine, one thread a rank", add_train},
     {"verify", "run a plan and one device for two steps and compare everything", add_verify},
+    {"calibrate", "measure this machine: what every op takes, and what it hides", add_calibrate},
     {"lab", "laboratories: one engine of the system alone, on numbers from anywhere", add_lab},
     {"doctor", "say what this machine has, and what will and will not work", add_doctor},
 };

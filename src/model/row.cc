@@ -56,11 +56,21 @@ const Row* find_row(std::string_view target) {
   return found == kIndex.end() ? nullptr : found->second;
 }
 
+bool is_dense(const Shape& shape, const Shape& strides) {
+  int64_t expected = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] != 1 && strides[d] != expected) return false;
+    expected *= shape[d];
+  }
+  return true;
+}
+
 OpView view_of(const Model& model, const Op& op) {
   OpView view{.op = &op};
   for (TensorId id : inputs_of(op)) {
     view.in.push_back(model[id].shape);
     view.in_dtypes.push_back(model[id].dtype);
+    view.in_dense.push_back(is_dense(model[id].shape, model[id].strides));
   }
   for (TensorId id : op.outputs) {
     view.out.push_back(id ? model[id].shape : Shape{});
@@ -95,6 +105,11 @@ Flops flops_of(const OpView& op) {
 Bytes workspace_of(const OpView& local) {
   const Row* row = find_row(local.op->target);
   return row && row->workspace ? row->workspace(local) : 0;
+}
+
+Bytes retained_of(const OpView& local) {
+  const Row* row = find_row(local.op->target);
+  return row && row->retained ? row->retained(local) : 0;
 }
 
 bool is_view(const Op& op) {

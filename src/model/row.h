@@ -39,12 +39,17 @@ struct OpView {
   Operands out;
   Flags has_out;
   std::vector<DType> in_dtypes;   // of the whole op; a local view may leave them out
+  std::vector<bool> in_dense;     // row by row without gaps; a view that does not say counts as dense
   DType dtype = DType::kFloat32;  // of the first output, for sizes of hidden workspace
 
+  bool dense(int k) const { return k >= static_cast<int>(in_dense.size()) || in_dense[k]; }
   int in_rank(int k) const { return static_cast<int>(in[k].size()); }
   int out_rank(int k) const { return static_cast<int>(out[k].size()); }
 };
 OpView view_of(const Model& model, const Op& op);
+
+/// Are elements in memory in the order of their indices, without gaps?
+bool is_dense(const Shape& shape, const Shape& strides);
 
 /// The rule of one op, as data. Adding an op means adding a row to a table in ops/<family>.cc.
 struct Row {
@@ -55,7 +60,9 @@ struct Row {
   /// nothing to do.
   void (*localize)(const OpView& whole, const OpView& local, Op& op) = nullptr;
   Bytes (*workspace)(const OpView& local) = nullptr;  // hidden temporary bytes of one call; default 0
-  bool view = false;                                  // outputs share the storage of input 0
+  /// Bytes that the storage of output 0 has beyond the tensor, as long as it lives; default 0.
+  Bytes (*retained)(const OpView& local) = nullptr;
+  bool view = false;  // outputs share the storage of input 0
   /// What is known of the dtype of output 0, beside that a view keeps the dtype of its input.
   enum Result : uint8_t { kAnyDType, kSameDType, kTruth } result = kAnyDType;
 };
@@ -80,6 +87,7 @@ Relation relate(const OpView& op);
 void check_operands(const Model& model, const Op& op);
 Flops flops_of(const OpView& op);
 Bytes workspace_of(const OpView& local);
+Bytes retained_of(const OpView& local);
 bool is_view(const Op& op);
 
 /// The op with attributes for local shapes. Example: view [4,16] -> [64] on half the batch: sizes become

@@ -32,6 +32,14 @@ CallCost spec_cost(const Model& model, const Cluster& cluster, const Op& op) {
   return cost;
 }
 
+/// Views take time here too: a call through the dispatcher.
+CallCost sampled_cost(const Model& model, const SampledCosts& sampled, const Op& op) {
+  OpSample sample = sample_of(model, op);
+  const OpSample* measured = sampled.find(sample.signature);
+  return {sample.flops, sampled.seconds(sample, dtype_of(model, op)),
+          measured ? measured->workspace : workspace_of(view_of(model, op))};
+}
+
 void add_op(const Op& op, Phase phase, const CallCost& call, Modules& modules, TargetCost& target) {
   ModuleCost& cost = modules.of_op(op.name);
   ++cost.ops;
@@ -78,7 +86,8 @@ DType parameter_dtype(const Model& model) {
 
 }  // namespace
 
-StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, const Upkeep& upkeep) {
+StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, const Upkeep& upkeep,
+                         const SampledCosts* sampled) {
   StepProfile profile;
   Modules modules(depth);
   std::vector<Phase> phases = phases_of(model);
@@ -86,7 +95,7 @@ StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, 
   std::map<std::string_view, TargetCost> targets;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const Op& op = model.ops[i];
-    CallCost call = spec_cost(model, cluster, op);
+    CallCost call = sampled ? sampled_cost(model, *sampled, op) : spec_cost(model, cluster, op);
     add_op(op, phases[i], call, modules, targets[op.target]);
     workspace.push_back(call.workspace);
     profile.op_seconds.push_back(call.seconds);

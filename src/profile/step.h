@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "profile/calibration.h"
 #include "profile/memory.h"
 #include "profile/phase.h"
 #include "profile/profile.h"
@@ -55,7 +56,9 @@ struct StepProfile {
 };
 
 /// Walks the ops in execution order. Modules are cut to `depth` parts of their path: "transformer.h.0.mlp" of
-/// depth 3 counts for "transformer.h.0". REQUIRES: check(model) is empty.
-StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, const Upkeep& upkeep = {});
+/// depth 3 counts for "transformer.h.0". With `sampled`, times and measured workspace come from there.
+/// REQUIRES: check(model) is empty.
+StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, const Upkeep& upkeep = {},
+                         const SampledCosts* sampled = nullptr);
 
 }  // namespace partita

@@ -45,6 +45,8 @@ class Finder {
       else
         make(id, index);
     }
+    if (row && row->retained && op.outputs[0])
+      found_.all[found_.of[op.outputs[0].value]].bytes += row->retained(view_of(model_, op));
   }
 
   const Model& model_;

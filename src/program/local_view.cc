@@ -20,6 +20,7 @@ OpView local_view(const Model& model, const Program& program, const Instr& instr
   for (int32_t k : inputs) {
     view.in.push_back(program[in[k]].shape);
     view.in_dtypes.push_back(program[in[k]].dtype);
+    view.in_dense.push_back(is_dense(program[in[k]].shape, program[in[k]].strides));
   }
   for (TypeId type : instr.types) {
     view.out.push_back(type ? program[type].shape : Shape{});

@@ -114,10 +114,11 @@ class RankWalk {
   void compute(const Instr& instr, int32_t action, int32_t number) {
     std::vector<TypeId> in;
     for (Slot slot : instr.in) in.push_back(name(slot).type);
-    Bytes unkept = 0;
+    OpView view = local_view(model_, program_, instr, in);
+    Bytes unkept = 0, retained = instr.view ? 0 : retained_of(view);
     for (size_t o = 0; o < instr.out.size(); ++o) {
       if (!instr.types[o]) continue;
-      Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]);
+      Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]) + (o == 0 ? retained : 0);
       if (instr.out[o].index < 0) {
         unkept += bytes;
         continue;
@@ -127,7 +128,7 @@ class RankWalk {
                                : allocate(bytes, gradient ? Cause::kGradients : Cause::kTemporary);
       give(instr.out[o], storage, instr.types[o]);
     }
-    mark(action, number, unkept + workspace_of(local_view(model_, program_, instr, in)));
+    mark(action, number, unkept + workspace_of(view));
   }
 
   /// kAllReduce, kAdd, kMove and kOptimize keep the storage of their first input.

@@ -70,6 +70,13 @@ struct Runnable {
   LeafSizes leaves;
 };
 
+/// What one op of a step took on this machine: CPU seconds of its thread, the middle of several calls.
+struct OpMeasure {
+  OpId op;
+  Seconds seconds = 0;
+  Bytes workspace = 0;  // most the call held beyond its inputs and outputs
+};
+
 /// What the command finds in libpartita_run.so. Every function throws InputError or RunError.
 struct RunApi {
   RunReport (*run)(const Runnable& step, const RunRequest& request);
@@ -77,9 +84,11 @@ struct RunApi {
   /// every gradient, parameter and buffer of every step. The two models may write the same step in different
   /// ops.
   VerifyReport (*verify)(const Runnable& step, const Runnable& reference, const VerifyRequest& request);
+  /// Every op of the step on one thread, on drawn weights and a drawn batch; constants must be given.
+  std::vector<OpMeasure> (*measure)(const Model& model, const HostViews& constants, int repeats);
 };
 
-inline constexpr int kRunApiVersion = 1;
+inline constexpr int kRunApiVersion = 2;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 

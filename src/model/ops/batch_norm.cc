@@ -1,4 +1,5 @@
 #include "model/ops/common.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
@@ -47,9 +48,13 @@ void relate_backward(const OpView& op, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten._native_batch_norm_legit_functional.default", .relate = relate_functional},
+    {.target = "aten._native_batch_norm_legit_functional.default",
+     .relate = relate_functional,
+     .workspace = batch_norm_workspace},
     {.target = "aten._native_batch_norm_legit.no_stats", .relate = relate_no_stats},
-    {.target = "aten.native_batch_norm_backward.default", .relate = relate_backward},
+    {.target = "aten.native_batch_norm_backward.default",
+     .relate = relate_backward,
+     .workspace = batch_norm_backward_workspace},
 };
 
 }  // namespace

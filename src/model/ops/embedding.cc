@@ -1,4 +1,5 @@
 #include "model/ops/common.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
@@ -31,9 +32,13 @@ void relate_embedding_backward(const OpView& op, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.embedding.default", .relate = relate_embedding, .result = Row::kSameDType},
+    {.target = "aten.embedding.default",
+     .relate = relate_embedding,
+     .workspace = embedding_workspace,
+     .result = Row::kSameDType},
     {.target = "aten.embedding_dense_backward.default",
      .relate = relate_embedding_backward,
+     .workspace = embedding_backward_workspace,
      .result = Row::kSameDType},
 };
 

@@ -76,7 +76,10 @@ constexpr Row kRows[] = {
     {.target = "aten.nll_loss_backward.default", .relate = relate_nll_backward},
     {.target = "aten.nll_loss2d_forward.default", .relate = relate_nll},
     {.target = "aten.nll_loss2d_backward.default", .relate = relate_nll_backward},
-    {.target = "aten.mse_loss.default", .relate = relate_mse, .workspace = squared_error_workspace},
+    {.target = "aten.mse_loss.default",
+     .relate = relate_mse,
+     .workspace = squared_error_workspace,
+     .retained = squared_error_retained},
     {.target = "aten.mse_loss_backward.default", .relate = relate_mse_backward},
 };
 

@@ -111,7 +111,9 @@ void relate_weight_norm_backward(const OpView& op, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.native_layer_norm.default", .relate = relate_layer_norm},
+    {.target = "aten.native_layer_norm.default",
+     .relate = relate_layer_norm,
+     .workspace = layer_norm_workspace},
     {.target = "aten.native_layer_norm_backward.default",
      .relate = relate_layer_norm_backward,
      .workspace = layer_norm_backward_workspace},

@@ -1,4 +1,5 @@
 #include "model/ops/common.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
@@ -19,7 +20,7 @@ void relate_softmax_backward(const OpView& op, Relation& r) {
 constexpr Row kRows[] = {
     {.target = "aten._softmax.default", .relate = relate_softmax},
     {.target = "aten._log_softmax.default", .relate = relate_softmax},
-    {.target = "aten._safe_softmax.default", .relate = relate_softmax},
+    {.target = "aten._safe_softmax.default", .relate = relate_softmax, .workspace = safe_softmax_workspace},
     {.target = "aten._softmax_backward_data.default", .relate = relate_softmax_backward},
     {.target = "aten._log_softmax_backward_data.default", .relate = relate_softmax_backward},
 };

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "run/compare.h"
 #include "run/session.h"
+#include "run/torch/measure.h"
 
 namespace partita {
 namespace {
@@ -85,7 +86,14 @@ VerifyReport verify(const Runnable& plan, const Runnable& reference, const Verif
   return report;
 }
 
-constexpr RunApi kApi = {run, verify};
+std::vector<OpMeasure> measure(const Model& model, const HostViews& constants, int repeats) {
+  HostTensors drawn = draw_weights(model, 0, constants), batch = draw_batch(model, 0, {});
+  HostViews weights = views_of(drawn);
+  weights.insert(constants.begin(), constants.end());
+  return measure_ops(model, weights, views_of(batch), repeats);
+}
+
+constexpr RunApi kApi = {run, verify, measure};
 
 }  // namespace
 
