@@ -47,7 +47,8 @@ std::string to_text(const Layout& layout) {
   for (const AxisLayout& axis : layout) {
     if (text.size() > 1) text += " ";
     if (axis.kind == AxisLayout::kReplicated) text += "R";
-    if (axis.kind == AxisLayout::kPartial) text += "P";
+    if (axis.kind == AxisLayout::kPartial)
+      text += axis.reducer == Reducer::kSum ? "P" : fmt::format("P({})", to_text(axis.reducer));
     if (axis.kind == AxisLayout::kShard) text += fmt::format("S({}.{})", axis.dim, axis.leaf);
   }
   return text + "]";

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "layout/atoms.h"
+#include "layout/reducer.h"
 
 namespace partita {
 
@@ -11,10 +12,11 @@ namespace partita {
 struct AxisLayout {
   enum Kind : uint8_t { kReplicated, kShard, kPartial };
   Kind kind = kReplicated;
-  int32_t dim = -1, leaf = -1;  // kShard
+  int32_t dim = -1, leaf = -1;      // kShard
+  Reducer reducer = Reducer::kSum;  // kPartial: what makes the value of the addends
 
   static AxisLayout shard(int dim, int leaf) { return {kShard, dim, leaf}; }
-  static AxisLayout partial() { return {kPartial, -1, -1}; }
+  static AxisLayout partial(Reducer reducer = Reducer::kSum) { return {kPartial, -1, -1, reducer}; }
   auto operator<=>(const AxisLayout&) const = default;
 };
 
@@ -35,7 +37,7 @@ Shape compact_strides(const Shape& shape, const Shape& like);
 /// Example: [2, 3] with strides {1, 2} is; a slice of columns and an expanded dimension are not.
 bool is_dense(const Tensor& tensor);
 
-/// "R", "S(1.0)", "P" per axis: "[S(0.0) R]".
+/// "R", "S(1.0)", "P" of a sum, "P(max)" per axis: "[S(0.0) R]".
 std::string to_text(const Layout& layout);
 
 }  // namespace partita

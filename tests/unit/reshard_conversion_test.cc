@@ -38,6 +38,16 @@ TEST(ReshardConversion, ACollectiveKnowsItsCut) {
   EXPECT_EQ(around_leaf(leaves_of(small().whole), third.buffers[2], 1), (std::pair<int64_t, int64_t>{1, 4}));
 }
 
+TEST(ReshardConversion, AddendsKnowTheirReducer) {
+  AxisLayout largest = AxisLayout::partial(Reducer::kMax);
+  Problem problem = conversion(small(), {largest, largest, kWhole}, {kWhole, largest, kWhole});
+  EXPECT_EQ(problem.reducer, Reducer::kMax);
+  EXPECT_EQ(to_text(problem.from),
+            "0[0:8,0:3,0:4]v0/4 | 1[0:8,0:3,0:4]v1/4 | 2[0:8,0:3,0:4]v2/4 | 3[0:8,0:3,0:4]v3/4");
+  EXPECT_EQ(to_text(Layout{largest, kAddends, kWhole}), "[P(max) P R]");
+  EXPECT_NE(largest, kAddends);
+}
+
 TEST(ReshardConversion, OneExchangeWhereAnAxisMovesToAnotherLeaf) {
   Problem problem = conversion(small(), {cut_at(0, 0), kWhole, kWhole}, {cut_at(1, 1), kWhole, kWhole});
   Answer answer = solve(problem);

@@ -20,7 +20,7 @@ namespace {
 struct Row {
   int32_t tree = 0, level = 0, group = 0;
   std::vector<int32_t> devices, counts;
-  std::vector<bool> rooted;  // the device's part has a root
+  std::vector<uint8_t> rooted;  // the device's part has a root
   int32_t rooted_counts = 0;
   bool any_root = false;
 
@@ -192,6 +192,7 @@ class Balancer {
 
   void add_row(int32_t t, int32_t level, int32_t group) {
     Row row{.tree = t, .level = level, .group = group};
+    row.devices.reserve(trees_[t].roots.size() + trees_[t].lacking.size());
     for (const auto* list : {&trees_[t].roots, &trees_[t].lacking})
       for (int32_t device : *list)
         if (group_at(levels_, level, device) == group) row.devices.push_back(device);
@@ -222,9 +223,10 @@ class Balancer {
   }
 
   bool relieve(int32_t device, int64_t size) {
-    std::vector<std::pair<int32_t, int32_t>> came(busy_.size(), {-1, -1});  // row, giver
-    std::vector<int32_t> queue = {device};
-    came[device] = {0, device};
+    came_.assign(busy_.size(), {-1, -1});
+    queue_.assign(1, device);
+    came_[device] = {0, device};
+    std::vector<int32_t>& queue = queue_;
     for (size_t head = 0; head < queue.size() && work_ > 0; ++head)
       for (int32_t r : rows_of_[queue[head]]) {
         const Row& row = rows_[r];
@@ -233,9 +235,9 @@ class Balancer {
         work_ -= static_cast<int64_t>(row.devices.size());
         for (size_t to = 0; to < row.devices.size(); ++to) {
           int32_t taker = row.devices[to];
-          if (came[taker].first >= 0 || !row.may_give(from, to)) continue;
-          came[taker] = {r, queue[head]};
-          if (busy_[taker] + size < busy_[device]) return give(device, taker, size, came);
+          if (came_[taker].first >= 0 || !row.may_give(from, to)) continue;
+          came_[taker] = {r, queue[head]};
+          if (busy_[taker] + size < busy_[device]) return give(device, taker, size);
           queue.push_back(taker);
         }
       }
@@ -243,17 +245,17 @@ class Balancer {
   }
 
   /// Walks the path back; a row on it twice may not allow the second step after the first.
-  bool give(int32_t from, int32_t to, int64_t size, const std::vector<std::pair<int32_t, int32_t>>& came) {
+  bool give(int32_t from, int32_t to, int64_t size) {
     std::vector<std::tuple<int32_t, size_t, size_t>> done;
-    for (int32_t at = to; at != from; at = came[at].second) {
-      Row& row = rows_[came[at].first];
-      size_t giver = row.position(came[at].second), taker = row.position(at);
+    for (int32_t at = to; at != from; at = came_[at].second) {
+      Row& row = rows_[came_[at].first];
+      size_t giver = row.position(came_[at].second), taker = row.position(at);
       if (!row.may_give(giver, taker)) {
         for (auto [r, a, b] : done) rows_[r].give(b, a);
         return false;
       }
       row.give(giver, taker);
-      done.emplace_back(came[at].first, giver, taker);
+      done.emplace_back(came_[at].first, giver, taker);
     }
     for (auto [r, a, b] : done) changed_[rows_[r].tree] = true;
     busy_[from] -= size;
@@ -266,9 +268,11 @@ class Balancer {
   std::vector<int64_t>& busy_;
   int64_t work_;
   std::vector<Row> rows_;
-  std::vector<std::vector<int32_t>> rows_of_;  // by device
-  std::vector<int32_t> begin_;                 // first row of every tree, and the end
-  std::vector<bool> changed_;                  // by tree
+  std::vector<std::vector<int32_t>> rows_of_;      // by device
+  std::vector<int32_t> begin_;                     // first row of every tree, and the end
+  std::vector<bool> changed_;                      // by tree
+  std::vector<std::pair<int32_t, int32_t>> came_;  // by device of the search at hand: row, giver
+  std::vector<int32_t> queue_;
 };
 
 }  // namespace

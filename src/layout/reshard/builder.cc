@@ -1,6 +1,7 @@
 #include "layout/reshard/builder.h"
 
 #include <algorithm>
+#include <deque>
 #include <tuple>
 #include <utility>
 
@@ -21,6 +22,11 @@ struct Route {
   int32_t owner = -1;                      // of a sum; -1 where somebody has the value
   std::vector<const SumWay::Part*> parts;  // of a sum
   std::vector<int32_t> members;            // who sends them
+
+  void clear() {
+    takes.clear(), moves.clear(), parts.clear(), members.clear();
+    owner = -1;
+  }
 };
 
 class Builder {
@@ -200,56 +206,65 @@ class Builder {
   }
 
   /// Spreads a value from `roots`, who have it at round `start`.
-  void grow(const std::vector<int32_t>& roots, int32_t start, const std::vector<int32_t>& lacking,
-            const Item& item, Route& route) {
+  void grow(std::span<const int32_t> roots, int32_t start, std::span<const int32_t> lacking, const Item& item,
+            Route& route) {
     TreeLoad load{load_.sent, item.elements, floor_, cells_.levels};
-    for (const Edge& edge : grow_tree(roots, lacking, load))
+    for (const Edge& edge : grower_.grow(roots, lacking, load))
       route.moves.push_back({edge.parent, edge.child, start + edge.depth - 1});
   }
 
   /// Of the owners that are least busy now, the one after whose sum the loads are most even.
   void route_sum(const Item& item, const Job& job, Route& route) {
     const std::vector<SumWay>& ways = ways_of(item, job);
+    if (style_.quick) {
+      const SumWay& least =
+          *std::min_element(ways.begin(), ways.end(), [&](const SumWay& a, const SumWay& b) {
+            return busy(a.owner, item, ways.size()) < busy(b.owner, item, ways.size());
+          });
+      bool bare = least.parts.empty();
+      if (bare) made_.push_back(way_to_sum(cells_, work_of(item), job, least.owner));
+      return route_by(bare ? made_.back() : least, item, job, route);
+    }
     std::vector<const SumWay*> order;
+    order.reserve(ways.size());
     for (const SumWay& way : ways) order.push_back(&way);
     std::stable_sort(order.begin(), order.end(), [&](const SumWay* a, const SumWay* b) {
       return busy(a->owner, item, ways.size()) < busy(b->owner, item, ways.size());
     });
     if (order.size() > kOwnersTried) order.resize(kOwnersTried);
-    if (style_.quick) {
-      route = route_by(*order[0], item, job);
-      return;
-    }
     double best = 0;
     for (const SumWay* way : order) {
-      Route trial = route_by(*way, item, job);
-      add_load(item, trial, +1);
+      route_by(*way, item, job, trial_);
+      add_load(item, trial_, +1);
       double uneven = unevenness();
-      add_load(item, trial, -1);
-      if (route.moves.empty() || uneven < best) best = uneven, route = std::move(trial);
+      add_load(item, trial_, -1);
+      if (route.moves.empty() || uneven < best) best = uneven, std::swap(route, trial_);
     }
   }
 
-  Route route_by(const SumWay& way, const Item& item, const Job& job) {
-    Route route;
+  /// Overwrites the route: a search tries many, and its memory is used again.
+  void route_by(const SumWay& way, const Item& item, const Job& job, Route& route) {
+    route.clear();
     route.owner = way.owner;
     choose_members(way, route);
     const std::vector<int32_t>& members = route.members;
     for (int32_t tile : way.own) route.takes.push_back({way.owner, tile});
-    std::vector<int32_t> lacking;
+    std::vector<int32_t>& lacking = lacking_;
+    lacking.clear();
     for (int32_t device : job.want)
       if (device != way.owner) lacking.push_back(device);
+    route.moves.reserve(members.size() + lacking.size());
     // A sum flows against the tree that would spread it: grow that one by what its parents receive, and turn
     // it. What the other tree will bring and take counts already.
     TreeLoad load{load_.received, item.elements, floor_, cells_.levels};
     for (int32_t device : lacking) load_.received[device] += item.elements;
-    std::vector<Edge> edges = grow_tree({way.owner}, members, load);
+    std::span<const int32_t> root(&way.owner, 1);
+    const std::vector<Edge>& edges = grower_.grow(root, members, load);
     for (int32_t device : lacking) load_.received[device] -= item.elements;
     int32_t rounds = gather(edges, way.owner, route);
     for (int32_t device : members) load_.sent[device] += item.elements;
-    grow({way.owner}, rounds, lacking, item, route);
+    grow(root, rounds, lacking, item, route);
     for (int32_t device : members) load_.sent[device] -= item.elements;
-    return route;
   }
 
   /// The sum of squares: it falls whenever load goes from a busier device to a less busy one.
@@ -280,11 +295,11 @@ class Builder {
 
   /// Moves from the leaves to the root; the round when the root has everything.
   int32_t gather(const std::vector<Edge>& edges, int32_t root, Route& route) {
-    std::vector<std::pair<int32_t, int32_t>> height;  // by device, few
+    height_.clear();
     auto at = [&](int32_t device) -> int32_t& {
-      for (auto& [known, value] : height)
+      for (auto& [known, value] : height_)
         if (known == device) return value;
-      return height.emplace_back(device, 0).second;
+      return height_.emplace_back(device, 0).second;
     };
     for (size_t i = edges.size(); i-- > 0;) {
       int32_t round = at(edges[i].child);
@@ -316,6 +331,9 @@ class Builder {
   void rewire() {
     std::vector<Route*> routes;
     std::vector<Tree> spreads, gathers;
+    routes.reserve(items_.size());
+    spreads.reserve(items_.size());
+    gathers.reserve(items_.size());
     for (Item& item : items_)
       for (size_t j = 0; j < item.routes.size(); ++j) {
         routes.push_back(&item.routes[j]);
@@ -343,6 +361,10 @@ class Builder {
   static Tree spread_of(const Item& item, const Job& job, const Route& route) {
     Tree tree{.roots = job.have, .elements = item.elements};
     if (route.owner >= 0) tree.roots = {route.owner};
+    size_t moves =
+        std::count_if(route.moves.begin(), route.moves.end(), [](const Move& m) { return !m.add; });
+    tree.lacking.reserve(moves);
+    tree.edges.reserve(moves);
     for (const Move& move : route.moves)
       if (!move.add) {
         tree.lacking.push_back(move.to);
@@ -354,6 +376,8 @@ class Builder {
   static Tree gather_of(const Item& item, const Route& route) {
     Tree tree{.roots = {}, .elements = item.elements};
     if (route.owner >= 0) tree.roots = {route.owner};
+    tree.lacking.reserve(route.members.size());
+    tree.edges.reserve(route.members.size());
     for (size_t m = route.moves.size(); m-- > 0;)
       if (route.moves[m].add) {
         tree.lacking.push_back(route.moves[m].from);
@@ -417,8 +441,14 @@ class Builder {
   const std::vector<Ways>& ways_;  // by position in Agenda::open
   BuildStyle style_;
   std::vector<Item> items_;
+  std::deque<SumWay> made_;  // of bare ones; routes point to their parts
   Load load_;
   int64_t floor_ = 0;
+  // Memory that is used again and again.
+  TreeGrower grower_;
+  Route trial_;
+  std::vector<int32_t> lacking_;
+  std::vector<std::pair<int32_t, int32_t>> height_;  // by device, few
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ struct BuildStyle {
 };
 
 /// Routes every class: owners of sums, members and deals by how busy devices are, then the trees between them
-/// by flow (see balance.h). `ways` by position in Agenda::open.
+/// by flow (see balance.h). `ways` by position in Agenda::open; bare ones will do where the style is quick.
 Exchange build_exchange(const Cells& cells, const Agenda& agenda, const std::vector<Ways>& ways,
                         const BuildStyle& style);
 

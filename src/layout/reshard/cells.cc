@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "base/error.h"
@@ -114,6 +115,8 @@ class Cutter {
           "reshard: the edges of the boxes cut the tensor into {:.0f} cells, more than {}; align the boxes",
           cells, kMaxCells);
     num_cells_ = static_cast<int32_t>(cells);
+    strides_.assign(dims, 1);
+    for (size_t d = dims; d-- > 1;) strides_[d - 1] = strides_[d] * int32_t(out_.cuts[d].size() - 1);
   }
 
   Span span_of(const Region& region) const {
@@ -131,12 +134,18 @@ class Cutter {
   void each_run(const Span& span, const Visit& visit) const {
     size_t dims = span.low.size();
     std::vector<int32_t> at = span.low;
+    int32_t first = 0;
+    for (size_t d = 0; d < dims; ++d) first += at[d] * strides_[d];
+    const int32_t length = span.high[dims - 1] - span.low[dims - 1];
     for (;;) {
-      int32_t row = 0;
-      for (size_t d = 0; d + 1 < dims; ++d) row = (row + at[d]) * int32_t(out_.cuts[d + 1].size() - 1);
-      visit(row + span.low[dims - 1], row + span.high[dims - 1]);
+      visit(first, first + length);
       size_t d = dims - 1;
-      while (d > 0 && ++at[d - 1] == span.high[d - 1]) at[d - 1] = span.low[d - 1], --d;
+      for (; d > 0; --d) {
+        first += strides_[d - 1];
+        if (++at[d - 1] < span.high[d - 1]) break;
+        first -= (span.high[d - 1] - span.low[d - 1]) * strides_[d - 1];
+        at[d - 1] = span.low[d - 1];
+      }
       if (d == 0) return;
     }
   }
@@ -221,6 +230,9 @@ class Cutter {
     bool direct = holder_lists * lists <= kDirectPairs;
     std::vector<int32_t> table(direct ? holder_lists * lists : 0, -1);
     NumberLists hashed(direct ? 0 : num_cells_);
+    int64_t most = std::min<int64_t>(num_cells_, holder_lists * lists);
+    out_.holder_list.reserve(most);
+    out_.needer_list.reserve(most);
     for (int32_t cell = 0; cell < num_cells_; ++cell) {
       int32_t next = static_cast<int32_t>(out_.holder_list.size());
       int32_t& cls = out_.class_of[cell];
@@ -239,6 +251,12 @@ class Cutter {
 
   void sort_cells() {
     int32_t classes = out_.size();
+    if (classes == num_cells_) {  // each its own, numbered as they are
+      out_.cells = out_.class_of;
+      out_.cell_begin.resize(classes + 1);
+      std::iota(out_.cell_begin.begin(), out_.cell_begin.end(), 0);
+      return;
+    }
     out_.cell_begin.assign(classes + 1, 0);
     for (int32_t cls : out_.class_of) ++out_.cell_begin[cls + 1];
     for (int32_t cls = 0; cls < classes; ++cls) out_.cell_begin[cls + 1] += out_.cell_begin[cls];
@@ -263,6 +281,7 @@ class Cutter {
   const Problem& problem_;
   Cells& out_;
   int32_t num_cells_ = 0;
+  std::vector<int32_t> strides_;  // of a cell's number, by dimension
 };
 
 }  // namespace

@@ -14,15 +14,22 @@ struct Supply {
 
 class Sets {
  public:
-  explicit Sets(int count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
+  explicit Sets(int count) : parent_(count), size_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
   int32_t find(int32_t a) {
     while (parent_[a] != a) a = parent_[a] = parent_[parent_[a]];
     return a;
   }
-  void join(int32_t a, int32_t b) { parent_[find(a)] = find(b); }
+  void join(int32_t a, int32_t b) {
+    int32_t below = find(a), above = find(b);
+    size_ -= below != above;
+    parent_[below] = above;
+  }
+  /// How many there are.
+  int size() const { return size_; }
 
  private:
   std::vector<int32_t> parent_;
+  int size_;
 };
 
 /// Grows to the hull of classes and knows whether they fill it.
@@ -74,9 +81,11 @@ class Finder {
       : problem_(problem), cells_(cells), sets_(cells.num_devices()), team_of_(cells.num_devices(), -1) {}
 
   std::vector<Collective> run() {
+    if (is_one_all_to_all()) return std::move(found_);
     if (!list_supplies()) return {};
     if (teams_.empty() == supplies_.empty()) return {};  // nothing moves, or copies and sums are mixed
-    for (const Supply& supply : supplies_) sets_.join(supply.from, supply.to);
+    for (size_t i = 0; i < supplies_.size() && sets_.size() > 1; ++i)
+      sets_.join(supplies_[i].from, supplies_[i].to);
     for (size_t i = 0; i < teams_.size(); ++i)
       if (i == 0 || teams_[i].second != teams_[i - 1].second)
         for (int32_t device : all_teams_[teams_[i].second])
@@ -98,7 +107,8 @@ class Finder {
     auto other = [&](const Supply& supply) {
       return sets_.find(supply.from) != sets_.find(supplies_[0].from);
     };
-    if (std::none_of(supplies_.begin(), supplies_.end(), other)) return {std::move(supplies_)};
+    if (sets_.size() == 1 || std::none_of(supplies_.begin(), supplies_.end(), other))
+      return {std::move(supplies_)};
     std::vector<std::vector<Supply>> lists(cells_.num_devices());
     for (const Supply& supply : supplies_) lists[sets_.find(supply.from)].push_back(supply);
     return lists;
@@ -106,14 +116,13 @@ class Finder {
 
   bool list_supplies() {
     supplies_.reserve(cells_.size());
+    std::vector<uint8_t> partial(cells_.num_lists(), false);  // classes often have the same tokens
+    for (int list = 0; list < cells_.num_lists(); ++list)
+      for (const Token& token : cells_.list(list)) partial[list] |= !token.addend.complete();
     for (int cls = 0; cls < cells_.size(); ++cls) {
-      std::span<const Token> holders = cells_.holders(cls), needers = cells_.needers(cls);
-      bool sums = false;
-      for (const Token& token : holders) sums = sums || !token.addend.complete();
-      for (const Token& token : needers)
-        if (!token.addend.complete()) return false;
-      if (needers.empty()) continue;
-      if (sums ? !add_teams(cls) : !add_copies(cls)) return false;
+      if (partial[cells_.needer_list[cls]]) return false;
+      if (cells_.needers(cls).empty()) continue;
+      if (partial[cells_.holder_list[cls]] ? !add_teams(cls) : !add_copies(cls)) return false;
     }
     return true;
   }
@@ -221,15 +230,45 @@ class Finder {
   }
 
   bool all_to_all(const std::vector<Supply>& list, const std::vector<int32_t>& devices) {
-    size_t all = cells_.num_devices(), pairs = 0;
-    std::vector<bool> seen(all * all, false);
+    size_t ranks = devices.size(), pairs = 0;
+    if (list.size() < ranks * (ranks - 1)) return false;
+    std::vector<int32_t> position(cells_.num_devices());
+    for (size_t i = 0; i < ranks; ++i) position[devices[i]] = static_cast<int32_t>(i);
+    std::vector<uint8_t> seen(ranks * ranks, false);
     for (size_t i = 0; i < list.size(); ++i) {
       if (i && list[i].cls == list[i - 1].cls) return false;  // somebody shares it
-      size_t pair = list[i].from * all + list[i].to;
-      pairs += !seen[pair];
-      seen[pair] = true;
+      uint8_t& pair = seen[position[list[i].from] * ranks + position[list[i].to]];
+      pairs += !pair;
+      pair = true;
     }
-    if (pairs != devices.size() * (devices.size() - 1)) return false;
+    return pairs == ranks * (ranks - 1) && add_all_to_all(devices);
+  }
+
+  /// Does every device have something for every other one, and no class two takers? No problem has more
+  /// classes, so this one is seen without a list of supplies.
+  bool is_one_all_to_all() {
+    size_t all = cells_.num_devices(), pairs = 0;
+    if (all < 3 || static_cast<size_t>(cells_.size()) < all * (all - 1)) return false;
+    std::vector<uint8_t> seen(all * all, false);
+    for (int cls = 0; cls < cells_.size(); ++cls) {
+      std::span<const Token> holders = cells_.holders(cls), needers = cells_.needers(cls);
+      if (needers.empty()) continue;
+      if (holders.size() != 1 || !holders[0].addend.complete()) return false;
+      int32_t from = holders[0].device, to = from;
+      for (const Token& needer : needers) {
+        if (!needer.addend.complete() || (needer.device != from && to != from)) return false;
+        if (needer.device != from) to = needer.device;
+      }
+      uint8_t& pair = seen[from * all + to];
+      pairs += from != to && !pair;
+      pair = true;
+    }
+    std::vector<int32_t> devices(all);
+    std::iota(devices.begin(), devices.end(), 0);
+    return pairs == all * (all - 1) && add_all_to_all(devices);
+  }
+
+  bool add_all_to_all(const std::vector<int32_t>& devices) {
     Collective collective{Op::kAllToAll};
     for (int32_t device : devices) {
       const Piece *from = only(problem_.from, device), *to = only(problem_.to, device);

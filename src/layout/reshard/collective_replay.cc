@@ -135,11 +135,17 @@ class Replayer {
   template <class Visit>
   void each_cell(const Span& span, const std::string& wrong, const Visit& visit) const {
     std::vector<int32_t> at = span.low;
-    for (size_t d = 0; wrong.empty();) {
-      int32_t cell = 0;
-      for (size_t e = 0; e < at.size(); ++e) cell = cell * int32_t(cells_.cuts[e].size() - 1) + at[e];
-      visit(cell, at);
-      for (d = at.size(); d > 0 && ++at[d - 1] == span.high[d - 1]; --d) at[d - 1] = span.low[d - 1];
+    const size_t last = at.size() - 1;
+    for (;;) {
+      int32_t row = 0;
+      for (size_t e = 0; e < at.size(); ++e) row = row * int32_t(cells_.cuts[e].size() - 1) + at[e];
+      for (; at[last] < span.high[last]; ++at[last], ++row) {
+        visit(row, at);
+        if (!wrong.empty()) return;
+      }
+      at[last] = span.low[last];
+      size_t d = last;
+      for (; d > 0 && ++at[d - 1] == span.high[d - 1]; --d) at[d - 1] = span.low[d - 1];
       if (d == 0) return;
     }
   }

@@ -1,6 +1,7 @@
 #include "layout/reshard/conversion.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 
@@ -42,6 +43,19 @@ std::vector<Piece> pieces_of(const MeshTensor& tensor, const Layout& layout, con
   return pieces;
 }
 
+/// Of the space axes; time is over before anything moves.
+Reducer reducer_of(const Layout& from, const Layout& to) {
+  std::optional<Reducer> only;
+  for (const Layout* layout : {&from, &to})
+    for (size_t axis = 0; axis + 1 < layout->size(); ++axis) {
+      const AxisLayout& along = (*layout)[axis];
+      if (along.kind != AxisLayout::kPartial) continue;
+      CHECK(!only || *only == along.reducer);
+      only = along.reducer;
+    }
+  return only.value_or(Reducer::kSum);
+}
+
 }  // namespace
 
 std::vector<LeafRef> leaves_of(const Box& whole) {
@@ -58,6 +72,7 @@ Problem conversion(const MeshTensor& tensor, const Layout& from, const Layout& t
   Region origin = flat(tensor.whole);
   Problem problem{.elem_bytes = tensor.elem_bytes};
   for (const Interval& side : origin) problem.shape.push_back(side.length());
+  problem.reducer = reducer_of(from, to);
   problem.from = pieces_of(tensor, from, origin);
   problem.to = pieces_of(tensor, to, origin);
   return problem;

@@ -24,7 +24,8 @@ std::vector<LeafRef> leaves_of(const Box& whole);
 
 /// Turning a tensor from one layout into another, as a problem of this folder; solve() it (or ask a Cache)
 /// and write its scripts. Devices whose piece is empty (an axis longer than its leaf) have none in it.
-/// Partial over several axes: addend i of k counts them row-major. REQUIRES: one device for every coordinate
+/// Partial over several axes: addend i of k counts them row-major. REQUIRES: all of them, of both layouts, by
+/// one reducer (a sum of maxima is no maximum of sums); one device for every coordinate
 /// of the space axes; both layouts agree on the time axis, and on the space axes that cut a leaf which time
 /// cuts too (inside a micro-batch such a leaf is not whole on any set of devices).
 ///

@@ -52,14 +52,15 @@ class Checker {
       : cells_(cells), where_(where), good_(cells.num_lists(), false) {}
 
   void check(int cls, int list) {
-    if (!good_[list] && !is_plain(cells_.list(list))) check_side(cells_, cls, cells_.list(list), where_);
+    if (good_[list]) return;
+    if (!is_plain(cells_.list(list))) check_side(cells_, cls, cells_.list(list), where_);
     good_[list] = true;
   }
 
  private:
   const Cells& cells_;
   std::string_view where_;
-  std::vector<bool> good_;  // by list
+  std::vector<uint8_t> good_;  // by list
 };
 
 }  // namespace

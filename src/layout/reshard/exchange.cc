@@ -14,11 +14,11 @@ constexpr size_t kLargeWork = 1 << 13;    // open classes times devices
 constexpr size_t kMostPlacing = 1 << 21;  // blocks times pairs of devices that are looked at for balance
 constexpr size_t kManyBlocks = 4096;      // cutting into more is not tried
 
-std::vector<Ways> find_ways(const Cells& cells, const Agenda& agenda) {
+std::vector<Ways> find_ways(const Cells& cells, const Agenda& agenda, bool bare) {
   std::vector<Ways> ways(agenda.open.size());
   for (size_t open = 0; open < agenda.open.size(); ++open)
     for (const Job& job : agenda.works[open].jobs)
-      ways[open].push_back(job.have.empty() ? ways_to_sum(cells, agenda.works[open], job)
+      ways[open].push_back(job.have.empty() ? ways_to_sum(cells, agenda.works[open], job, bare)
                                             : std::vector<SumWay>{});
   return ways;
 }
@@ -38,7 +38,7 @@ int64_t count_entered(const std::vector<int32_t>& group, const Job& job) {
 
 /// Transfers of one element that leave a group, by level, the widest groups first.
 std::vector<int64_t> least_crossings(const Cells& cells, const ClassWork& work, const Job& job) {
-  if (job.have.empty()) return ways_to_sum(cells, work, job)[0].crossings;
+  if (job.have.empty()) return ways_to_sum(cells, work, job, true)[0].crossings;
   std::vector<int64_t> crossings;
   for (size_t level = cells.levels.size(); level-- > 0;)
     crossings.push_back(count_entered(cells.levels[level], job));
@@ -81,6 +81,7 @@ Load load_of(const Cells& cells, const Exchange& exchange) {
 
 Agenda make_agenda(const Cells& cells) {
   Agenda agenda;
+  agenda.forced.reserve(cells.size());
   std::vector<std::shared_ptr<const Sources>> sources(cells.num_lists());  // made where needed
   for (int cls = 0; cls < cells.size(); ++cls) {
     std::span<const Token> holders = cells.holders(cls), needers = cells.needers(cls);
@@ -129,12 +130,13 @@ Bound bound_of(const Cells& cells, const Agenda& agenda) {
 }
 
 Exchange make_exchange(const Cells& cells, const Agenda& agenda, int chunks) {
-  return build_exchange(cells, agenda, find_ways(cells, agenda), {chunks, is_large(cells, agenda)});
+  bool quick = is_large(cells, agenda);
+  return build_exchange(cells, agenda, find_ways(cells, agenda, quick), {chunks, quick});
 }
 
 Exchange make_exchange(const Cells& cells, const Agenda& agenda) {
   if (is_large(cells, agenda)) return make_exchange(cells, agenda, 1);
-  std::vector<Ways> ways = find_ways(cells, agenda);
+  std::vector<Ways> ways = find_ways(cells, agenda, false);
   size_t pairs = size_t(cells.num_devices()) * cells.num_devices();
   std::vector<int> tries = {1, 2, 3, 4, 6, 8, 12, cells.num_devices()};
   std::sort(tries.begin(), tries.end());

@@ -68,7 +68,12 @@ struct SumWay {
 /// where that costs least.
 ClassWork solve(const Cells& cells, int cls, std::shared_ptr<const Sources> sources);
 
-/// All ways with the fewest transfers and, among those, the fewest crossings. REQUIRES: nobody has the value.
-std::vector<SumWay> ways_to_sum(const Cells& cells, const ClassWork& work, const Job& job);
+/// All ways with the fewest transfers and, among those, the fewest crossings. Where no other thing decides
+/// (one group, one tile a device) and `bare`, only the first has its tiles and parts. REQUIRES: nobody has
+/// the value.
+std::vector<SumWay> ways_to_sum(const Cells& cells, const ClassWork& work, const Job& job, bool bare);
+
+/// The way with this owner, which is that of one of ways_to_sum, with its tiles and parts.
+SumWay way_to_sum(const Cells& cells, const ClassWork& work, const Job& job, int32_t owner);
 
 }  // namespace partita::reshard

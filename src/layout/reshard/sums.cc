@@ -50,17 +50,32 @@ class Summer {
     return least;
   }
 
-  std::vector<SumWay> ways() const {
+  std::vector<SumWay> ways(bool bare) const {
     std::vector<SumWay> best;
     SumCost least = this->least();
+    bare = bare && one_each_ && !cells_.grouped;
     for (int32_t owner : owners()) {
       if (one_each_ && transfers_of(owner) > least.transfers) continue;
+      if (bare && !best.empty()) {
+        best.emplace_back().owner = owner;
+        best.back().transfers = least.transfers;
+        continue;
+      }
       SumWay way = make(owner);
       if (way.transfers > least.transfers) continue;
       if (!best.empty() && way.crossings < best[0].crossings) best.clear();
       if (best.empty() || way.crossings == best[0].crossings) best.push_back(std::move(way));
     }
     return best;
+  }
+
+  SumWay make(int32_t owner) const {
+    SumWay way{.owner = owner, .own = own(owner)};
+    way.parts = one_each_ ? alone(owner) : cover(owner).first;
+    way.transfers =
+        static_cast<int64_t>(way.parts.size() + job_.want.size()) - (has(job_.want, owner) ? 1 : 0);
+    way.crossings = crossings(way);
+    return way;
   }
 
  private:
@@ -94,15 +109,6 @@ class Summer {
   }
 
   int32_t widest(int32_t device) const { return cells_.grouped ? cells_.levels.back()[device] : 0; }
-
-  SumWay make(int32_t owner) const {
-    SumWay way{.owner = owner, .own = own(owner)};
-    way.parts = one_each_ ? alone(owner) : cover(owner).first;
-    way.transfers =
-        static_cast<int64_t>(way.parts.size() + job_.want.size()) - (has(job_.want, owner) ? 1 : 0);
-    way.crossings = crossings(way);
-    return way;
-  }
 
   /// One part a tile, from the fewest groups that have them all, the owner's first; of the widest groups,
   /// then of those inside the chosen ones.
@@ -234,8 +240,12 @@ SumCost least_sum(const Cells& cells, const ClassWork& work, const Job& job) {
   return Summer(cells, work, job).least();
 }
 
-std::vector<SumWay> ways_to_sum(const Cells& cells, const ClassWork& work, const Job& job) {
-  return Summer(cells, work, job).ways();
+std::vector<SumWay> ways_to_sum(const Cells& cells, const ClassWork& work, const Job& job, bool bare) {
+  return Summer(cells, work, job).ways(bare);
+}
+
+SumWay way_to_sum(const Cells& cells, const ClassWork& work, const Job& job, int32_t owner) {
+  return Summer(cells, work, job).make(owner);
 }
 
 }  // namespace partita::reshard

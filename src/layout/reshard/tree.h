@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace partita::reshard {
@@ -24,11 +25,29 @@ struct TreeLoad {
   const Levels& levels;
 };
 
-/// Joins every device of `lacking` to one of `roots` or to one joined before, parents first. Exactly one edge
-/// enters a group that has no root, on every level; other edges stay in their group. A parent is chosen that
-/// stays below the floor, then one near the root, then the least busy: relays only where direct ways would
-/// make somebody the bottleneck.
-std::vector<Edge> grow_tree(const std::vector<int32_t>& roots, const std::vector<int32_t>& lacking,
-                            const TreeLoad& load);
+/// Grows one tree after the other; it keeps its memory, as a search grows very many.
+class TreeGrower {
+ public:
+  /// Joins every device of `lacking` to one of `roots` or to one joined before, parents first. Exactly one
+  /// edge enters a group that has no root, on every level; other edges stay in their group. A parent is
+  /// chosen that stays below the floor, then one near the root, then the least busy: relays only where direct
+  /// ways would make somebody the bottleneck. The edges stand until the next call.
+  const std::vector<Edge>& grow(std::span<const int32_t> roots, std::span<const int32_t> lacking,
+                                const TreeLoad& load);
+
+ private:
+  struct Node {
+    int32_t device, depth;
+    int64_t busy;
+  };
+
+  void add(int32_t device, int32_t depth, const TreeLoad& load);
+  void join(int32_t device, size_t level, const TreeLoad& load);
+  bool is_entered(const std::vector<int32_t>& group, int32_t device) const;
+
+  std::vector<Node> nodes_;
+  std::vector<int32_t> lacking_;
+  std::vector<Edge> edges_;
+};
 
 }  // namespace partita::reshard
