@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "layout/reshard/deals.h"
 
 namespace partita::reshard {
 namespace {
 
-constexpr size_t kMaxChoices = 6;  // devices of which every set is tried
+constexpr size_t kMaxChoices = 6;     // devices of which every set is tried
+constexpr double kMaxPairWork = 8e6;  // sets of tiles that are looked at for all pairs of devices
 
 using Devices = std::vector<int32_t>;
 
@@ -31,10 +33,16 @@ Devices without(const Devices& a, const Devices& b) {
 // W_i + P: the least deal of those. Every other device of C receives something mixed. So
 //     least deal(W + P) + |C - P|
 // is a bound, for the P where it is least; P is empty or not. Where P is not empty or somebody has the
-// complete value it is reached: a device of P copies its sum. With P empty the deal (W) + |C| may be out of
-// reach, as the first mixed sum may need several transfers. A device that holds no tile and wants no target
+// complete value it is reached: a device of P copies its sum. A device that holds no tile and wants no target
 // receives once for each of two targets at least if it is in P, and once otherwise: only the others are
 // tried.
+//
+// With P empty and nobody who has the value, least deal(W) + |C| asks that every device of C receives one
+// mixed transfer and nobody else any. Let the first one go from a to b. Then b is in C and makes the value of
+// it, of its own tiles and of what is pure; a made it of its own tiles and of what is pure. So after the pure
+// transfers a and b have every A_i together: by their tiles, or one of them is in W_i, or one of them is a
+// guest who receives what both lack of A_i. If that costs more than least deal(W) for all a and b, the bound
+// is one higher. A device without tiles and targets cannot be a: it would be a guest of two targets.
 class Chooser {
  public:
   Chooser(const Sources& sources, const Devices& complete, const std::vector<Devices>& wants)
@@ -63,6 +71,7 @@ class Chooser {
       offer(pure, cost);
       cost.bound = std::min(cost.bound, cost.relayed);
     }
+    if (!sourced_ && cost.bound < cost.relayed && !is_one_mixed_enough(nothing)) ++cost.bound;
     if (!sourced_ && cost.bound < cost.relayed)
       for (int32_t device : join(known_, lacking_)) offer({device}, cost);
     return cost;
@@ -73,6 +82,35 @@ class Chooser {
     std::vector<Devices> wants;
     for (const Devices& want : wants_) wants.push_back(join(want, also));
     return least_deals(table_, wants, 0).transfers;
+  }
+
+  /// Can two devices have all A_i together after the pure transfers of a least deal? True where it is too
+  /// much work to find out.
+  bool is_one_mixed_enough(int64_t least) const {
+    double subsets = std::pow(3.0, std::bit_width(table_.all()));
+    if (subsets * double(wants_.size() * known_.size() * lacking_.size()) > kMaxPairWork) return true;
+    for (int32_t a : known_)
+      for (int32_t b : lacking_)
+        if (a != b && least_deal_of_pair(a, b) <= least) return true;
+    return false;
+  }
+
+  int64_t least_deal_of_pair(int32_t a, int32_t b) const {
+    uint32_t own = table_.held(a) | table_.held(b);
+    std::vector<std::vector<int32_t>> cost(wants_.size());
+    for (size_t i = 0; i < wants_.size(); ++i) {
+      const Devices& want = wants_[i];
+      bool wanting =
+          std::binary_search(want.begin(), want.end(), a) || std::binary_search(want.begin(), want.end(), b);
+      for (uint32_t set = 0; set <= table_.all(); ++set) {
+        bool had = wanting || (set & ~own) == 0;
+        int64_t transfers =
+            had ? table_.transfers(set, want)
+                : std::min(table_.transfers(set, want, a, own), table_.transfers(set, want, b, own));
+        cost[i].push_back(static_cast<int32_t>(transfers));
+      }
+    }
+    return least_split(cost);
   }
 
   void offer(const Devices& relays, BothCost& cost) const {

@@ -30,6 +30,17 @@ std::vector<int32_t> worth_trying(const std::vector<std::vector<int32_t>>& wants
   return tried;
 }
 
+/// By set of tiles: what they cost if one more target, of these costs, shares them.
+std::vector<int32_t> share(const std::vector<int32_t>& cost, const std::vector<int32_t>& others) {
+  std::vector<int32_t> least(cost.size(), kFar);
+  for (uint32_t left = 0; left < cost.size(); ++left)
+    for (uint32_t set = left;; set = (set - 1) & left) {
+      least[left] = std::min(least[left], cost[set] + others[left & ~set]);
+      if (set == 0) break;
+    }
+  return least;
+}
+
 /// The targets one after the other: which sets of tiles are left, and the least that those cost.
 class Dealer {
  public:
@@ -40,8 +51,8 @@ class Dealer {
       for (uint32_t set = 0; set <= all_; ++set)
         cost_.back()[set] = static_cast<int32_t>(table.transfers(set, wants[target]));
     }
-    least_.assign(tried_.size(), std::vector<int32_t>(all_ + 1, kFar));
-    for (size_t i = tried_.size(); i-- > 0;) fill(i);
+    least_ = cost_;
+    for (size_t i = tried_.size() - 1; i-- > 0;) least_[i] = share(cost_[i], least_[i + 1]);
   }
 
   LeastDeals run() {
@@ -51,22 +62,6 @@ class Dealer {
   }
 
  private:
-  /// least_[i][left]: what targets i and later cost if they share the tiles `left`.
-  void fill(size_t i) {
-    if (i + 1 == tried_.size()) {
-      least_[i] = cost_[i];
-      return;
-    }
-    for (uint32_t left = 0; left <= all_; ++left) {
-      int32_t best = kFar;
-      for (uint32_t set = left;; set = (set - 1) & left) {
-        best = std::min(best, cost_[i][set] + least_[i + 1][left & ~set]);
-        if (set == 0) break;
-      }
-      least_[i][left] = best;
-    }
-  }
-
   void list(size_t i, uint32_t left) {
     if (found_.targets.size() >= most_) return;
     if (i + 1 == tried_.size()) {
@@ -90,8 +85,9 @@ class Dealer {
   uint32_t all_;
   std::vector<int32_t> tried_;  // targets
   size_t most_;
-  std::vector<std::vector<int32_t>> cost_, least_;  // by position in tried_, by set
-  std::vector<int32_t> target_of_;                  // by tile, of the deal being listed
+  std::vector<std::vector<int32_t>> cost_;   // by position in tried_, by set
+  std::vector<std::vector<int32_t>> least_;  // the same: what this target and later ones cost if they share
+  std::vector<int32_t> target_of_;           // by tile, of the deal being listed
   LeastDeals found_;
 };
 
@@ -130,6 +126,32 @@ int64_t SumTable::transfers(uint32_t set, const std::vector<int32_t>& want) cons
   int64_t before = cover_[set];
   for (int32_t device : want) before = std::min<int64_t>(before, cover_[set & ~held(device)]);
   return wanted - 1 + before;
+}
+
+// The guest x is outside C and receives a part of A. Somebody has A from the start: what x receives is not
+// among what C receives. Nobody has it: let f be the first to own it. If x sends nothing that reaches f
+// before that, or sends before it receives, what it receives is one transfer more than those that the least
+// needs, whose receivers before are f and senders and after are in C. If x is f, it is as for any other f. If
+// x sends, the senders before are at least x and a cover of what f and x lack, and somebody else than x: x
+// received from a sender, and where that was f, its transfer is one more. What x received are tiles of those
+// others, so they cover what `own` lacks.
+int64_t SumTable::transfers(uint32_t set, const std::vector<int32_t>& want, int32_t guest,
+                            uint32_t own) const {
+  int64_t least = transfers(set, want), wanted = static_cast<int64_t>(want.size());
+  if (cover_[set] <= 1) return least + 1;
+  uint32_t rest = set & ~held(guest);
+  bool passes = cover_[rest] + wanted == least;
+  int64_t lacking = std::max<int64_t>(1, cover_[set & ~own]);
+  auto others = [&](uint32_t first) { return std::max<int64_t>(lacking, cover_[rest & ~first]); };
+  for (int32_t first : want) passes = passes || others(held(first)) + wanted == least;
+  for (uint32_t first : masks_) passes = passes || 1 + others(first) + wanted == least;
+  return passes ? least : least + 1;
+}
+
+int64_t least_split(const std::vector<std::vector<int32_t>>& cost) {
+  std::vector<int32_t> least = cost.back();
+  for (size_t i = cost.size() - 1; i-- > 0;) least = share(cost[i], least);
+  return least.back();
 }
 
 LeastDeals least_deals(const SumTable& table, const std::vector<std::vector<int32_t>>& wants, size_t most) {
