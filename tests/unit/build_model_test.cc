@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -87,6 +88,17 @@ TEST(Gradients, HaveOneRowAnOp) {
   std::set<std::string_view> seen;
   for (const build::GradientRow& row : build::gradient_rows())
     EXPECT_TRUE(seen.insert(row.target).second) << row.target;
+}
+
+// Gradients are written while the list of tensors grows: at some number of tensors it moves in between.
+TEST(Config, BuildsStepsOfAnyNumberOfTensors) {
+  for (int layers = 1; layers <= 12; ++layers)
+    for (const char* family : {"llama", "gpt2", "bert", "t5"}) {
+      std::string count =
+          fmt::format(R"("num_hidden_layers": {0}, "n_layer": {0}, "num_layers": {0})", layers);
+      std::string config = fmt::format(R"({{"model_type": "{}", {}}})", family, count);
+      EXPECT_EQ(check(build_model(config, "config", {2, 8})), std::vector<std::string>{}) << config;
+    }
 }
 
 TEST(Config, RefusesWhatItCannotBuild) {

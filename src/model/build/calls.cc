@@ -303,7 +303,8 @@ TensorId attention(Graph& g, TensorId query, TensorId key, TensorId value, const
   if (options.causal) args.insert(args.end(), {Operand(0.0).arg, flag(true)});
   if (options.mask) keywords.emplace_back("attn_mask", Arg::of(options.mask));
   keywords.emplace_back("scale", Operand(options.scale).arg);
-  Shape rows(g.shape(query).begin(), g.shape(query).end() - 1);
+  Shape rows = g.shape(query);
+  rows.pop_back();
   DType dtype = g[query].dtype;
   return g.call_many("aten._scaled_dot_product_flash_attention_for_cpu.default", std::move(args),
                      {Made{like(g.dims(query)), dtype}, Made{permuted(rows, {0, 2, 1}), dtype}},

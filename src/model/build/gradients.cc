@@ -134,7 +134,7 @@ Gradients expand_rule(Graph& g, const Differentiated& d) {
 Dims dense(const Shape& shape) { return {shape, contiguous_strides(shape)}; }
 
 Gradients slice_rule(Graph& g, const Differentiated& d) {
-  const Shape& sizes = g.shape(d.inputs[0]);
+  Shape sizes = g.shape(d.inputs[0]);
   return one(g.call("aten.slice_backward.default",
                     {Arg::of(d.gradient()), Arg::list(sizes), d.op.args[1], d.op.args[2], d.op.args[3],
                      Arg::of(int_argument(d.op, 4, "step", 1))},
@@ -142,7 +142,7 @@ Gradients slice_rule(Graph& g, const Differentiated& d) {
 }
 
 Gradients select_rule(Graph& g, const Differentiated& d) {
-  const Shape& sizes = g.shape(d.inputs[0]);
+  Shape sizes = g.shape(d.inputs[0]);
   return one(g.call("aten.select_backward.default",
                     {Arg::of(d.gradient()), Arg::list(sizes), d.op.args[1], d.op.args[2]},
                     {dense(sizes), g[d.gradient()].dtype}));
@@ -176,7 +176,7 @@ Gradients roll_rule(Graph& g, const Differentiated& d) {
 
 // Zeros of the sizes of the first input, to put a gradient into.
 TensorId empty_of_input(Graph& g, const Differentiated& d) {
-  const Shape& sizes = g.shape(d.inputs[0]);
+  Shape sizes = g.shape(d.inputs[0]);
   DType dtype = g[d.gradient()].dtype;
   return g.call("aten.new_zeros.default", {Arg::of(d.gradient()), Arg::list(sizes)}, {dense(sizes), dtype},
                 {{"dtype", dtype_argument(dtype)},
@@ -193,7 +193,7 @@ Gradients topk_rule(Graph& g, const Differentiated& d) {
 
 // Looking rows up: what comes back is added at the rows it came from.
 Gradients index_rule(Graph& g, const Differentiated& d) {
-  const Shape& sizes = g.shape(d.inputs[0]);
+  Shape sizes = g.shape(d.inputs[0]);
   DType dtype = g[d.gradient()].dtype;
   TensorId empty = empty_of_input(g, d);
   Gradients out(d.inputs.size());
@@ -205,7 +205,7 @@ Gradients index_rule(Graph& g, const Differentiated& d) {
 // Gives a reduced gradient the sizes of the input again.
 TensorId spread(Graph& g, const Differentiated& d) {
   TensorId gradient = d.gradient();
-  const Shape& sizes = g.shape(d.inputs[0]);
+  Shape sizes = g.shape(d.inputs[0]);
   if (!bool_argument(d.op, 2, "keepdim", false)) {
     std::vector<int64_t> dims = ints_argument(d.op, 1, "dim");
     for (int64_t& dim : dims) dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
@@ -258,7 +258,7 @@ Gradients bmm_rule(Graph& g, const Differentiated& d) {
 }
 
 Gradients embedding_rule(Graph& g, const Differentiated& d) {
-  const Shape& table = g.shape(d.inputs[0]);
+  Shape table = g.shape(d.inputs[0]);
   int64_t padding = int_argument(d.op, 2, "padding_idx", -1);
   Gradients out(2);
   out[0] =

@@ -81,7 +81,8 @@ class Graph {
 
   const Tensor& operator[](TensorId id) const { return model_[id]; }
   Dims dims(TensorId id) const { return {model_[id].shape, model_[id].strides}; }
-  const Shape& shape(TensorId id) const { return model_[id].shape; }
+  /// A copy: the tensor itself moves when the next op adds one.
+  Shape shape(TensorId id) const { return model_[id].shape; }
   int64_t size(TensorId id, int64_t dim) const;
   const Model& model() const { return model_; }
 
