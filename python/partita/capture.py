@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.utils.stateless import _reparametrize_module
 
 from .errors import InputError
 from .explain import current_line, explained
@@ -67,16 +68,17 @@ def _trace(module, inputs, loss, recorder, bake):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}
         keywords = _accepted(module, batch, loss) if isinstance(batch, Mapping) else {}
         state = {**params, **buffers}
-        output = torch.func.functional_call(module, state, () if keywords else batch, keywords)
+        # As torch.func.functional_call, but until backward ends: a checkpoint runs its part of the module again there.
+        with _reparametrize_module(module, state, tie_weights=True):
+            output = module(*(() if keywords else batch), **keywords)
+            value = _loss_of(output, batch, loss, module)
+            if loss is None:
+                recorder.loss_inside_module()
+            recorder.begin_backward(value)
+            with torch.autocast("cpu", enabled=False):  # the usual place of backward() is after the block of autocast
+                gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
         # A module may put a new tensor in the place of a buffer.
-        buffers = {name: state[name] for name in buffers}
-        value = _loss_of(output, batch, loss, module)
-        if loss is None:
-            recorder.loss_inside_module()
-        recorder.begin_backward(value)
-        with torch.autocast("cpu", enabled=False):  # the usual place of backward() is after the block of autocast
-            gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
-        return value.detach(), dict(zip(trainable, gradients)), buffers
+        return value.detach(), dict(zip(trainable, gradients)), {name: state[name] for name in buffers}
 
     # native_batch_norm's schema hides that it changes its buffers; _legit says so.
     with torch.enable_grad():

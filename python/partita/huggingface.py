@@ -4,8 +4,10 @@ import contextlib
 import sys
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from .errors import InputError
+from .known import Known
 
 
 EXPERTS = "_experts_implementation_internal"
@@ -13,7 +15,7 @@ EXPERTS = "_experts_implementation_internal"
 
 @contextlib.contextmanager
 def traceable(module: torch.nn.Module):
-    """Caches off, no packed sequences, layer drop never firing; everything is put back at the end."""
+    """Caches off, no packed sequences, no masks of ones, layer drop never firing; everything is put back at the end."""
     transformers = sys.modules.get("transformers")
     models = []
     if transformers is not None:
@@ -32,6 +34,7 @@ def traceable(module: torch.nn.Module):
             # Under fake tensors the detection cannot look at positions and would build a full mask, which hides that
             # attention is causal.
             stack.enter_context(_replaced(masking, "find_packed_sequence_indices", lambda position_ids: None))
+            stack.enter_context(_replaced(masking, "is_tracing", _tracing_unless_known(masking.is_tracing)))
             stack.enter_context(_replaced(torch.nn.Module, "to", _to_unless_there(torch.nn.Module.to)))
             stack.enter_context(_replaced(torch, "rand", _rand_without_scalars(torch.rand)))
         yield
@@ -61,6 +64,15 @@ def _to_unless_there(to):
                     for p in module.parameters())
         return module if there else to(module, *args, **options)
     return move
+
+
+def _tracing_unless_known(is_tracing):
+    # Models make a padding mask of ones where the batch has none, and eager PyTorch looks at it and leaves it out. What a
+    # mask of the batch holds must not decide.
+    def unless_known(tensor=None):
+        known = [mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, Known)]
+        return is_tracing(tensor) and not (tensor is not None and known and known[0].same_for_every_batch(tensor))
+    return unless_known
 
 
 def _rand_without_scalars(rand):

@@ -59,6 +59,11 @@ class Known(TorchDispatchMode):
         self._follow(func, args, kwargs, traced, of_data)
         return traced
 
+    def same_for_every_batch(self, tensor):
+        """Is the value known, and does it not depend on parameters, buffers or the batch?"""
+        value = self._value(tensor)
+        return value is not None and not value.of_data
+
     def _value(self, tensor):
         if isinstance(tensor, torch._subclasses.FakeTensor):
             value = self.values.get(tensor)

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -7,94 +8,49 @@
 #include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
+#include "cli/probes.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
-#include "model/build/build.h"
 #include "model/retype.h"
 #include "profile/step.h"
+#include "run/safetensors.h"
 
 namespace partita {
 namespace {
 
 struct Options {
   std::vector<std::string> models;
-  std::string dtype, output;
-  int repeats = 7;
+  std::string dtype, inputs, output;
+  int rounds = 5;
 };
 
-/// A step to measure, with the constants it needs.
+/// A step to measure, with the values it needs.
 struct Probe {
   std::string name;
   Model model;
-  HostTensors constants;
+  HostTensors given;   // constants, and the batch where one was given
+  bool trial = false;  // predicted from the others, not learned from
 };
 
-// Widths, lengths and families such that products of every layout, attention, norms, softmax, lookups and
-// copies occur from the size of a cache to well beyond it.
-constexpr Preset kProbes[] = {
-    {"gpt2 64",
-     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 64, "n_head": 2, "vocab_size": 512})",
-     {2, 32}},
-    {"gpt2 192",
-     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 192, "n_head": 4, "vocab_size": 1000})",
-     {2, 96}},
-    {"gpt2 512",
-     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 512, "n_head": 8, "vocab_size": 4000})",
-     {2, 256}},
-    {"gpt2 768",
-     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 768, "n_head": 12, "vocab_size": 16000})",
-     {2, 512}},
-    {"llama 128",
-     R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 4,
-         "num_key_value_heads": 2, "intermediate_size": 384, "vocab_size": 1000})",
-     {2, 64}},
-    {"llama 384",
-     R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 384, "num_attention_heads": 6,
-         "num_key_value_heads": 2, "intermediate_size": 1024, "vocab_size": 4000})",
-     {2, 192}},
-    {"llama 768",
-     R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 768, "num_attention_heads": 12,
-         "num_key_value_heads": 4, "intermediate_size": 2048, "vocab_size": 8000})",
-     {4, 256}},
-    {"bert 256",
-     R"({"model_type": "bert", "num_hidden_layers": 1, "hidden_size": 256, "num_attention_heads": 4,
-         "intermediate_size": 1024, "vocab_size": 4000})",
-     {2, 128}},
-    {"bert 640",
-     R"({"model_type": "bert", "num_hidden_layers": 1, "hidden_size": 640, "num_attention_heads": 10,
-         "intermediate_size": 2560, "vocab_size": 8000})",
-     {2, 256}},
-    {"t5 128",
-     R"({"model_type": "t5", "num_layers": 1, "d_model": 128, "num_heads": 4, "d_kv": 32, "d_ff": 512,
-         "vocab_size": 1000})",
-     {2, 64}},
-    {"t5 384",
-     R"({"model_type": "t5", "num_layers": 1, "d_model": 384, "num_heads": 6, "d_kv": 64, "d_ff": 1536,
-         "vocab_size": 4000})",
-     {2, 192}},
-    {"vit 192",
-     R"({"model_type": "vit", "num_hidden_layers": 1, "hidden_size": 192, "num_attention_heads": 3,
-         "intermediate_size": 768, "image_size": 96})",
-     {4, 0}},
-    {"vit 512",
-     R"({"model_type": "vit", "num_hidden_layers": 1, "hidden_size": 512, "num_attention_heads": 8,
-         "intermediate_size": 2048, "image_size": 160})",
-     {4, 0}},
-};
+Probe probe_of(const std::string& file, const Options& options) {
+  ModelInput input{.file = file, .dtype = options.dtype};
+  Model model = load(input);
+  Probe probe{file, model, load_constants(input, model)};
+  if (!options.inputs.empty()) probe.given.merge(load_safetensors(options.inputs));
+  return probe;
+}
 
 std::vector<Probe> probes_of(const Options& options) {
   std::vector<Probe> probes;
-  for (const std::string& file : options.models) {
-    ModelInput input{.file = file, .dtype = options.dtype};
-    Model model = load(input);
-    probes.push_back({file, model, load_constants(input, model)});
-  }
+  for (const std::string& file : options.models) probes.push_back(probe_of(file, options));
   if (!probes.empty()) return probes;
-  for (const Preset& preset : kProbes) {
+  auto add = [&](const Preset& preset, bool trial) {
     Model model = build_model(preset);
     if (!options.dtype.empty()) model = retype(std::move(model), parse_dtype(options.dtype, "--dtype"));
-    probes.push_back({std::string(preset.name), std::move(model), {}});
-  }
+    probes.push_back({std::string(preset.name), std::move(model), {}, trial});
+  };
+  for (const Preset& preset : calibration_probes()) add(preset, false);
+  for (const Preset& preset : calibration_trials()) add(preset, true);
   return probes;
 }
 
@@ -106,38 +62,83 @@ std::string processor_name() {
   return "";
 }
 
-/// A measured step: its samples, one for each op, and what they add up to.
-struct Measured {
-  std::string name;
-  std::vector<OpSample> samples;
-  Seconds seconds = 0;
-};
-
-Measured measure(const Probe& probe, const RunApi& api, int repeats) {
-  Measured out{.name = probe.name};
-  for (const OpMeasure& one : api.measure(probe.model, views_of(probe.constants), repeats)) {
-    OpSample sample = sample_of(probe.model, probe.model[one.op]);
-    sample.seconds = one.seconds;
-    sample.workspace = one.workspace;
-    out.seconds += one.seconds;
-    out.samples.push_back(std::move(sample));
-  }
-  return out;
+/// What else the machine does: runnable threads in the last minute. 0 where the system does not say.
+double load_now() {
+  std::ifstream info("/proc/loadavg");
+  double load = 0;
+  info >> load;
+  return load;
 }
 
-/// Samples of all steps but one, each op once: of the same op measured twice the shorter.
-Calibration join(const std::vector<Measured>& steps, const Measured* without) {
-  std::map<std::string, OpSample> best;
-  for (const Measured& step : steps) {
-    if (&step == without) continue;
-    for (const OpSample& sample : step.samples) {
-      OpSample& known = best.try_emplace(sample.signature, sample).first->second;
-      known.seconds = std::min(known.seconds, sample.seconds);
-      known.workspace = std::max(known.workspace, sample.workspace);
+/// Everything measured of one step, a number for each round.
+struct Measured {
+  std::vector<Seconds> step;
+  std::vector<std::vector<Seconds>> ops;   // by op
+  std::vector<Bytes> workspace, retained;  // by op
+};
+
+double middle(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// Bytes of the outputs of an op, as its row and their shapes have them.
+Bytes made_by(const Model& model, const Op& op) {
+  if (is_view(op)) return 0;
+  Bytes bytes = retained_of(view_of(model, op));
+  for (TensorId id : op.outputs) bytes += id ? bytes_of(model[id]) : 0;
+  return bytes;
+}
+
+void measure(const Probe& probe, const RunApi& api, Measured& measured) {
+  StepMeasure found = api.measure(probe.model, views_of(probe.given));
+  measured.step.push_back(found.seconds);
+  measured.ops.resize(found.ops.size());
+  measured.workspace.resize(found.ops.size());
+  measured.retained.resize(found.ops.size());
+  for (size_t i = 0; i < found.ops.size(); ++i) {
+    measured.ops[i].push_back(found.ops[i].seconds);
+    measured.workspace[i] = found.ops[i].workspace;
+    Bytes known = made_by(probe.model, probe.model.ops[i]);
+    measured.retained[i] = std::max<Bytes>(found.ops[i].outputs - known, 0);
+  }
+}
+
+// All steps once, then all again: what the machine does beside changes within seconds, and should meet every
+// step alike.
+std::vector<Measured> measure_all(const std::vector<Probe>& probes, int rounds, const Command& command) {
+  const RunApi& api = load_runtime();
+  std::vector<Measured> measured(probes.size());
+  constexpr size_t kWidth = 24;
+  for (int round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < probes.size(); ++i) {
+      size_t done = kWidth * (round * probes.size() + i) / (rounds * probes.size());
+      command.say(fmt::format("[{:<{}}] {}", std::string(done, '#'), kWidth, probes[i].name));
+      measure(probes[i], api, measured[i]);
+    }
+  return measured;
+}
+
+/// Samples of the steps that are no trials, each op once: the middle of all its calls in all of them.
+Calibration samples_of(const std::vector<Probe>& probes, const std::vector<Measured>& measured) {
+  std::map<std::string, OpSample> samples;
+  std::map<std::string, std::vector<Seconds>> calls;
+  for (size_t p = 0; p < probes.size(); ++p) {
+    const Model& model = probes[p].model;
+    for (size_t i = 0; i < model.ops.size() && !probes[p].trial; ++i) {
+      OpSample sample = sample_of(model, model.ops[i]);
+      std::vector<Seconds>& known = calls[sample.signature];
+      known.insert(known.end(), measured[p].ops[i].begin(), measured[p].ops[i].end());
+      sample.workspace = std::max(measured[p].workspace[i], samples[sample.signature].workspace);
+      sample.retained = measured[p].retained[i];
+      samples[sample.signature] = std::move(sample);
     }
   }
   Calibration calibration{.machine = processor_name()};
-  for (auto& [signature, sample] : best) calibration.samples.push_back(std::move(sample));
+  for (auto& [signature, sample] : samples) {
+    sample.seconds = middle(calls.at(signature));
+    calibration.samples.push_back(std::move(sample));
+  }
   return calibration;
 }
 
@@ -146,51 +147,63 @@ struct Error {
   Seconds measured = 0, before = 0, after = 0;
 };
 
-/// Before: the library's `cpu`. After: samples of the OTHER steps, so that no step predicts itself.
-std::vector<Error> errors_of(const std::vector<Measured>& steps, const std::vector<Probe>& probes) {
+/// Before: the library's `cpu`. After: from the samples. Of trials; of all steps where there are none.
+std::vector<Error> errors_of(const std::vector<Probe>& probes, const std::vector<Measured>& measured,
+                             const Calibration& calibration) {
   Cluster cpu = library_cluster("cpu", 1, 1, "calibrate");
+  SampledCosts sampled(calibration, cpu);
+  bool trials = std::any_of(probes.begin(), probes.end(), [](const Probe& probe) { return probe.trial; });
   std::vector<Error> errors;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    Calibration others = join(steps, steps.size() > 1 ? &steps[i] : nullptr);
-    SampledCosts sampled(others, cpu);
-    errors.push_back({steps[i].name, steps[i].seconds,
-                      profile_step(probes[i].model, cpu, 0).total.total_seconds(),
-                      profile_step(probes[i].model, cpu, 0, {}, &sampled).total.total_seconds()});
+  for (size_t p = 0; p < probes.size(); ++p) {
+    if (trials && !probes[p].trial) continue;
+    const Model& model = probes[p].model;
+    errors.push_back({probes[p].name, middle(measured[p].step),
+                      profile_step(model, cpu, 0).total.total_seconds(),
+                      profile_step(model, cpu, 0, {}, &sampled).total.total_seconds()});
   }
   return errors;
 }
 
-std::string show_off(Seconds predicted, Seconds measured) {
-  return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
+double off(Seconds predicted, Seconds measured) { return 100 * (predicted / measured - 1); }
+
+/// "median 5.2 %, worst 9.8 %" of what `predicted` says.
+std::string spread(const std::vector<Error>& errors, Seconds Error::*predicted) {
+  std::vector<double> all;
+  for (const Error& e : errors) all.push_back(std::abs(off(e.*predicted, e.measured)));
+  return fmt::format("median {:.1f} %, worst {:.1f} %", middle(all),
+                     *std::max_element(all.begin(), all.end()));
 }
 
-std::string show(const std::vector<Error>& errors) {
+std::string show(const std::vector<Error>& errors, bool trials) {
   std::string text = fmt::format("{:<24} {:>10} {:>10} {:>10}\n", "step", "measured", "before", "after");
   for (const Error& e : errors)
-    text += fmt::format("{:<24} {:>10} {:>10} {:>10}\n", e.name, show_seconds(e.measured),
-                        show_off(e.before, e.measured), show_off(e.after, e.measured));
-  return text + "Before: the library's cpu. After: predicted from the samples of the other steps.\n";
+    text += fmt::format("{:<24} {:>10} {:>+8.1f} % {:>+8.1f} %\n", e.name, show_seconds(e.measured),
+                        off(e.before, e.measured), off(e.after, e.measured));
+  return text + fmt::format("Before, the library's cpu: {}. After, from samples{}: {}.\n",
+                            spread(errors, &Error::before), trials ? " of other steps" : "",
+                            spread(errors, &Error::after));
 }
 
 void run(const Options& options, const Command& command) {
-  const RunApi& api = load_runtime();
   std::vector<Probe> probes = probes_of(options);
-  std::vector<Measured> steps;
-  for (const Probe& probe : probes) {
-    constexpr size_t kWidth = 24;
-    size_t done = kWidth * steps.size() / probes.size();
-    command.say(fmt::format("[{:<{}}] {}", std::string(done, '#'), kWidth, probe.name));
-    steps.push_back(measure(probe, api, options.repeats));
-  }
-  Calibration calibration = join(steps, nullptr);
+  std::vector<Measured> measured = measure_all(probes, options.rounds, command);
+  Calibration calibration = samples_of(probes, measured);
   write_file(options.output, to_json(calibration));
-  std::vector<Error> errors = errors_of(steps, probes);
+  std::vector<Error> errors = errors_of(probes, measured, calibration);
+  double load = load_now();
   Json rows = Json::array();
   for (const Error& e : errors)
     rows.push_back({{"name", e.name}, {"measured", e.measured}, {"before", e.before}, {"after", e.after}});
-  std::string text = show(errors) + fmt::format("{} ops of {} written to {}\n", calibration.samples.size(),
-                                                calibration.machine, options.output);
-  command.answer({{"machine", calibration.machine}, {"samples", calibration.samples.size()}, {"steps", rows}},
+  std::string text =
+      show(errors, options.models.empty()) +
+      fmt::format(
+          "CPU seconds of one thread, the middle of {} rounds, at a load of {:.1f}. {} "
+          "ops of {} written to {}\n",
+          options.rounds, load, calibration.samples.size(), calibration.machine, options.output);
+  command.answer({{"machine", calibration.machine},
+                  {"samples", calibration.samples.size()},
+                  {"load", load},
+                  {"steps", rows}},
                  text);
 }
 
@@ -199,9 +212,12 @@ void run(const Options& options, const Command& command) {
 void add_calibrate(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   app.add_option("MODEL", options->models,
-                 "measure the ops of these steps; by default of a set of small steps of several families");
+                 "measure the ops of these steps; by default of a set of small steps of several families, "
+                 "and then predict eight others");
   app.add_option("--dtype", options->dtype, "retype every floating tensor");
-  app.add_option("--repeats", options->repeats, "runs of every step; the middle one counts")
+  app.add_option("--inputs", options->inputs,
+                 "values of the batch by name, F.safetensors, for a step that keeps what a batch does");
+  app.add_option("--rounds", options->rounds, "runs of every step; the middle one counts")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   app.add_option("-o,--output", options->output, "the file to write, for --calibration of other verbs")

@@ -230,6 +230,8 @@ std::string show_profile(const Profiled& p) {
   text += fmt::format("memory over time {}\n", sparkline(curve_of(p.profile)));
   text += fmt::format("peak {} during {}: {}\n", show_bytes(memory.peak), peak_op(p.model, memory),
                       show_purposes(memory));
+  text += fmt::format("eager PyTorch: peak {}, {} saved for backward\n", show_bytes(p.profile.eager_peak),
+                      show_bytes(p.profile.eager_saved));
   text += show_upkeep(p.profile.per_parameter);
   if (p.at_peak) text += show_alive(p);
   for (const TargetCost& target : p.profile.targets)
@@ -248,6 +250,7 @@ Json write_profile(const Profiled& p) {
   json["peak_bytes"] = p.profile.memory.peak;
   json["peak_op"] = peak_op(p.model, p.profile.memory);
   json["memory"] = write_memory(p);
+  json["eager"] = {{"peak_bytes", p.profile.eager_peak}, {"saved_bytes", p.profile.eager_saved}};
   write_targets(p.profile, json);
   json["modules"] = Json::array();
   for (const ModuleCost& row : p.profile.modules) json["modules"].push_back(write_cost(row));

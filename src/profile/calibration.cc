@@ -130,7 +130,8 @@ std::string to_json(const Calibration& calibration) {
                        {"flops", s.flops},
                        {"moved", s.moved},
                        {"seconds", s.seconds},
-                       {"workspace", s.workspace}});
+                       {"workspace", s.workspace},
+                       {"retained", s.retained}});
   Json json = {{"format", "partita.calibration"},
                {"version", kVersion},
                {"machine", calibration.machine},
@@ -152,14 +153,15 @@ Calibration parse_calibration(std::string_view text, std::string_view where) {
                           .threads = static_cast<int>(in["threads"].integer(1, 1 << 16))};
   for (size_t i = 0; i < in["samples"].size(); ++i) {
     JsonIn row = in["samples"][i];
-    row.only({"op", "target", "layout", "flops", "moved", "seconds", "workspace"});
+    row.only({"op", "target", "layout", "flops", "moved", "seconds", "workspace", "retained"});
     OpSample sample{row["op"].text(),
                     row["target"].text(),
                     static_cast<int>(row["layout"].integer(0, INT32_MAX)),
                     row["flops"].number(),
                     row["moved"].integer(0, INT64_MAX),
                     row["seconds"].number(),
-                    row["workspace"].integer(0, INT64_MAX)};
+                    row["workspace"].integer(0, INT64_MAX),
+                    row["retained"].integer(0, INT64_MAX)};
     if (!(sample.seconds > 0) || !(sample.flops >= 0))
       row.fail("needs seconds above 0 and flops of 0 or more");
     calibration.samples.push_back(std::move(sample));

@@ -18,6 +18,7 @@ struct OpSample {
   Bytes moved = 0;  // read and written
   Seconds seconds = 0;
   Bytes workspace = 0;  // hidden bytes of the call
+  Bytes retained = 0;   // bytes of its outputs beyond their shapes
 
   bool operator==(const OpSample&) const = default;
 };

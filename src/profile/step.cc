@@ -3,6 +3,7 @@
 #include <map>
 
 #include "model/row.h"
+#include "profile/eager.h"
 #include "profile/modules.h"
 
 namespace partita {
@@ -14,11 +15,11 @@ Bytes bytes_of_all(const Model& model, const std::vector<TensorId>& ids) {
   return total;
 }
 
-/// What one call takes: seconds and hidden bytes.
+/// What one call takes: seconds, bytes hidden during it, and bytes its outputs have beyond their shapes.
 struct CallCost {
   Flops flops = 0;
   Seconds seconds = 0;
-  Bytes workspace = 0;
+  Bytes workspace = 0, retained = 0;
 };
 
 CallCost spec_cost(const Model& model, const Cluster& cluster, const Op& op) {
@@ -37,7 +38,15 @@ CallCost sampled_cost(const Model& model, const SampledCosts& sampled, const Op&
   OpSample sample = sample_of(model, op);
   const OpSample* measured = sampled.find(sample.signature);
   return {sample.flops, sampled.seconds(sample, dtype_of(model, op)),
-          measured ? measured->workspace : workspace_of(view_of(model, op))};
+          measured ? measured->workspace : workspace_of(view_of(model, op)),
+          measured ? measured->retained : 0};
+}
+
+/// The output whose shape says nothing of its bytes, as what an LSTM keeps for its gradient; else the first.
+TensorId keeper_of(const Model& model, const Op& op) {
+  for (TensorId id : op.outputs)
+    if (id && numel(model[id].shape) == 0) return id;
+  return op.outputs[0];
 }
 
 void add_op(const Op& op, Phase phase, const CallCost& call, Modules& modules, TargetCost& target) {
@@ -91,18 +100,24 @@ StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, 
   StepProfile profile;
   Modules modules(depth);
   std::vector<Phase> phases = phases_of(model);
-  std::vector<Bytes> workspace;
+  std::vector<Bytes> workspace, retained;
   std::map<std::string_view, TargetCost> targets;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const Op& op = model.ops[i];
     CallCost call = sampled ? sampled_cost(model, *sampled, op) : spec_cost(model, cluster, op);
     add_op(op, phases[i], call, modules, targets[op.target]);
     workspace.push_back(call.workspace);
+    retained.push_back(call.retained);
     profile.op_seconds.push_back(call.seconds);
   }
   add_parameters(model, modules);
   Storages storages = find_storages(model);
+  for (size_t i = 0; i < retained.size(); ++i)
+    if (retained[i]) storages.all[storages.of[keeper_of(model, model.ops[i]).value]].bytes += retained[i];
   profile.memory = memory_of_step(model, storages, workspace, upkeep);
+  StepMemory eager = memory_of_step(model, eager_storages(model, storages), workspace, upkeep);
+  profile.eager_peak = eager.peak;
+  profile.eager_saved = eager.saved + saved_constants(model, storages);
   add_memory(model, storages, profile.memory, modules);
   profile.per_parameter = bytes_per_parameter(parameter_dtype(model), upkeep);
   profile.modules = modules.flat();

@@ -47,7 +47,8 @@ struct TreeRow {
 /// What one training step costs on one device.
 struct StepProfile {
   ModuleCost total;
-  StepMemory memory;
+  StepMemory memory;                      // of our executor
+  Bytes eager_peak = 0, eager_saved = 0;  // of the same step in eager PyTorch
   BytesPerParameter per_parameter;
   std::vector<Seconds> op_seconds;  // by op
   std::vector<ModuleCost> modules;  // in order of first appearance; they add up to `total`

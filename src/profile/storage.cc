@@ -53,7 +53,8 @@ class Finder {
   Storages found_;
 };
 
-/// Index of the op that makes the loss; -1 where no op does.
+}  // namespace
+
 int32_t loss_op(const Model& model) {
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const auto& outputs = model.ops[i].outputs;
@@ -62,8 +63,6 @@ int32_t loss_op(const Model& model) {
   }
   return -1;
 }
-
-}  // namespace
 
 Storages find_storages(const Model& model) { return Finder(model).find(); }
 

@@ -28,6 +28,9 @@ struct Storages {
 /// REQUIRES: check(model) is empty.
 Storages find_storages(const Model& model);
 
+/// Index of the op that makes the loss; -1 where no op does.
+int32_t loss_op(const Model& model);
+
 /// By storage: was it made before the loss to be used after it? The loss itself is not (only its shape is
 /// used, by the first gradient), nor are new values of buffers, which stay anyway.
 std::vector<bool> saved_for_backward(const Model& model, const Storages& storages);

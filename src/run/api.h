@@ -70,11 +70,16 @@ struct Runnable {
   LeafSizes leaves;
 };
 
-/// What one op of a step took on this machine: CPU seconds of its thread, the middle of several calls.
+/// What one op of a step took on this machine.
 struct OpMeasure {
-  OpId op;
   Seconds seconds = 0;
   Bytes workspace = 0;  // most the call held beyond its inputs and outputs
+  Bytes outputs = 0;    // that the call left behind
+};
+/// CPU seconds of its thread: of the step as it runs, and of each op on its own.
+struct StepMeasure {
+  Seconds seconds = 0;
+  std::vector<OpMeasure> ops;  // by op of the model
 };
 
 /// What the command finds in libpartita_run.so. Every function throws InputError or RunError.
@@ -84,8 +89,8 @@ struct RunApi {
   /// every gradient, parameter and buffer of every step. The two models may write the same step in different
   /// ops.
   VerifyReport (*verify)(const Runnable& step, const Runnable& reference, const VerifyRequest& request);
-  /// Every op of the step on one thread, on drawn weights and a drawn batch; constants must be given.
-  std::vector<OpMeasure> (*measure)(const Model& model, const HostViews& constants, int repeats);
+  /// One step on one thread. Weights and batch inputs that are not given are drawn, constants must be given.
+  StepMeasure (*measure)(const Model& model, const HostViews& given);
 };
 
 inline constexpr int kRunApiVersion = 2;

@@ -7,6 +7,7 @@
 #include "model/retype.h"
 #include "model/row.h"
 #include "run/draw.h"
+#include "run/torch/measure.h"
 #include "run/torch/workspace.h"
 
 namespace partita {
@@ -35,6 +36,20 @@ TEST_P(Workspace, RowsPredictTheAllocator) {
         if (output && !is_view(op)) outputs += bytes_of(model[output]);
       EXPECT_EQ(memory.outputs, outputs) << op.name << " " << op.target;
     }
+  }
+}
+
+TEST(Measure, EveryOpTakesTimeAndHidesWhatItsRowSays) {
+  Model model = captured("gpt2-tiny");
+  HostTensors weights = draw_weights(model, 0, {}), batch = draw_batch(model, 0, {});
+  HostViews values = views_of(weights);
+  values.merge(views_of(batch));
+  StepMeasure measure = measure_step(model, values);
+  EXPECT_GT(measure.seconds, 0);
+  ASSERT_EQ(measure.ops.size(), model.ops.size());
+  for (size_t i = 0; i < model.ops.size(); ++i) {
+    EXPECT_GT(measure.ops[i].seconds, 0) << model.ops[i].name;
+    EXPECT_EQ(measure.ops[i].workspace, workspace_of(view_of(model, model.ops[i]))) << model.ops[i].name;
   }
 }
 

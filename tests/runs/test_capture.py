@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from safetensors.torch import load_file
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
@@ -301,3 +302,35 @@ def test_a_scalar_that_a_module_returns_is_its_loss(pack):
     module, batch = Scored(pack), {"x": torch.randn(4, 3)}
     model = partita.capture(module, batch)
     assert model.run(module, batch).loss == module.linear(batch["x"]).square().mean()
+
+
+class Checkpointed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(3, 4), torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        hidden = torch.utils.checkpoint.checkpoint(lambda y: torch.tanh(self.first(y)), x, use_reentrant=False)
+        return self.second(hidden).square().mean()
+
+
+def test_a_checkpoint_runs_again_with_the_parameters_of_the_step():
+    module, batch = Checkpointed(), (torch.randn(5, 3),)
+    model = partita.capture(module, batch)
+    assert model.constants == {}
+    module(*batch).backward()
+    found = model.run(module, batch).grads
+    for name, parameter in module.named_parameters():
+        torch.testing.assert_close(found[name], parameter.grad)
+
+
+def test_a_mask_of_ones_that_the_model_makes_is_left_out():
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    sizes = dict(d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
+                 encoder_ffn_dim=16, decoder_ffn_dim=16, vocab_size=64, max_position_embeddings=32)
+    module = BartForConditionalGeneration(BartConfig(**sizes, dropout=0, pad_token_id=0, bos_token_id=1, eos_token_id=2))
+    ids = torch.randint(3, 64, (2, 8))
+    targets = [op["target"] for op in partita.capture(module, {"input_ids": ids, "labels": ids}).ops]
+    assert "aten._scaled_dot_product_flash_attention_for_cpu.default" in targets
+    assert "aten.where.self" not in targets

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cluster/library.h"
 #include "model_small.h"
+#include "profile/eager.h"
 #include "profile/step.h"
 
 namespace partita {
@@ -129,6 +130,68 @@ TEST(ProfileStep, WeightGradientsAreToldFromInputGradients) {
   }
   EXPECT_EQ(input, 1);
   EXPECT_EQ(weight, 1);
+}
+
+// The second product of the same weight is added into the first: eager PyTorch holds two gradients, we three.
+TEST(EagerStorages, ASecondGradientIsAddedInPlace) {
+  Model model = small_model();
+  Tensor gradient = model.tensors[9];
+  for (const char* name : {"fc/mm.grad.2:0", "fc/mm.grad.3:0"}) {
+    gradient.name = name;
+    model.tensors.push_back(gradient);
+  }
+  Op again = model.ops[5];
+  again.name = "fc/mm.grad.2";
+  again.outputs = {TensorId{12}, TensorId{}};
+  Op sum{"fc/mm.grad.3",
+         "aten.add.Tensor",
+         {Arg::of(TensorId{9}), Arg::of(TensorId{12})},
+         {},
+         {TensorId{13}},
+         true};
+  model.ops.insert(model.ops.begin() + 6, {again, sum});
+  model.gradients[0].second = TensorId{13};
+  ASSERT_EQ(check(model), std::vector<std::string>{});
+  Storages ours = find_storages(model), eager = eager_storages(model, ours);
+  EXPECT_NE(ours.of[13], ours.of[9]);
+  EXPECT_EQ(eager.of[13], eager.of[9]);
+  EXPECT_TRUE(eager[TensorId{13}].kept);
+  auto bytes = [](const Storages& storages) {
+    Bytes sum = 0;
+    for (const Storage& storage : storages.all) sum += storage.bytes;
+    return sum;
+  };
+  EXPECT_EQ(bytes(eager), bytes(ours) - 24);
+}
+
+// The gradient of gather reads indices alone, but autograd keeps what was gathered from until then.
+TEST(EagerStorages, GatherKeepsItsInput) {
+  Model model = small_model();
+  model.ops[1].target = "aten.gather.default";
+  model.ops[4].args = {Arg::of(TensorId{5})};
+  Storages ours = find_storages(model), eager = eager_storages(model, ours);
+  EXPECT_EQ(ours[TensorId{4}].last_use, 1);
+  EXPECT_EQ(eager[TensorId{4}].last_use, 5);
+}
+
+TEST(Calibration, AMeasuredOpTakesWhatItTookAndOthersWhatIsNear) {
+  Model model = small_model();
+  Cluster cpu = read_cluster("cpu");
+  OpSample product = sample_of(model, model.ops[1]);
+  EXPECT_EQ(product.signature, "aten.mm.default float32[4,3|3,1] float32[3,2|2,1]");
+  product.seconds = 7e-6;
+  product.workspace = 40;
+  product.retained = 8;
+  Calibration calibration{"here", 1, {product}};
+  EXPECT_EQ(parse_calibration(to_json(calibration), "file"), calibration);
+  SampledCosts sampled(calibration, cpu);
+  EXPECT_EQ(sampled.seconds(product, DType::kFloat32), 7e-6);
+  OpSample twice = product;
+  twice.signature = "another";
+  EXPECT_NEAR(sampled.seconds(twice, DType::kFloat32), 7e-6, 1e-12);
+  // During the product: what was there, its two outputs, and the hidden bytes that were measured.
+  StepProfile profile = profile_step(model, cpu, 1, {}, &sampled);
+  EXPECT_EQ(profile.memory.during[1], 168 + 48 + 32 + 8 + 40);
 }
 
 }  // namespace

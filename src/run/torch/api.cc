@@ -86,11 +86,12 @@ VerifyReport verify(const Runnable& plan, const Runnable& reference, const Verif
   return report;
 }
 
-std::vector<OpMeasure> measure(const Model& model, const HostViews& constants, int repeats) {
-  HostTensors drawn = draw_weights(model, 0, constants), batch = draw_batch(model, 0, {});
-  HostViews weights = views_of(drawn);
-  weights.insert(constants.begin(), constants.end());
-  return measure_ops(model, weights, views_of(batch), repeats);
+StepMeasure measure(const Model& model, const HostViews& given) {
+  HostTensors drawn = draw_weights(model, 0, given), batch = draw_batch(model, 0, {});
+  HostViews values = given;
+  values.merge(views_of(drawn));
+  values.merge(views_of(batch));
+  return measure_step(model, values);
 }
 
 constexpr RunApi kApi = {run, verify, measure};

@@ -14,7 +14,8 @@
 namespace partita {
 namespace {
 
-constexpr int kWarmUp = 2;  // steps before the first that counts: the pool fills, oneDNN builds its kernels
+// Steps before the first that counts: the pool fills, oneDNN builds its kernels.
+constexpr int kWarmUp = 1;
 
 // Of this thread, so that what else the machine does is left out.
 Seconds cpu_seconds() {
@@ -33,46 +34,69 @@ Seconds clock_cost() {
   return least;
 }
 
-const HostView& value_of(const Tensor& tensor, const HostViews& weights, const HostViews& batch) {
-  return (tensor.role == Role::kBatchInput ? batch : weights).at(tensor.name);
-}
+/// One rank that holds what the step reads, and runs it again and again.
+class Bench {
+ public:
+  Bench(const Model& model, const HostViews& values)
+      : program_(straight_line(model, {.name = "none"}, plain_leaves(model))),
+        bodies_(prepare(program_, model)),
+        rank_(program_.ranks[0].rank_slots),
+        locals_(program_.bodies[0].locals) {
+    LeafSizes leaves = plain_leaves(model);
+    for (const Load& load : program_.ranks[0].loads) {
+      at::Tensor& tensor = rank_[load.slot.index] = allocate(program_[load.type]);
+      TensorSpan span = span_of(tensor);
+      slice_box(values.at(model[load.tensor].name), leaves[load.tensor.value], load.box, span.data,
+                span.type);
+    }
+  }
+
+  Seconds whole() {
+    Seconds begin = cpu_seconds();
+    for (const PreparedInstr& prepared : bodies_[0].instrs) call(prepared);
+    return cpu_seconds() - begin;
+  }
+
+  void each(StepMeasure& measure) {
+    Seconds clock = clock_cost();
+    for (const PreparedInstr& prepared : bodies_[0].instrs) {
+      Seconds begin = cpu_seconds();
+      call(prepared);
+      measure.ops[prepared.instr->op.value].seconds = std::max(cpu_seconds() - begin - clock, 1e-9);
+    }
+  }
+
+ private:
+  void call(const PreparedInstr& prepared) {
+    prepared.call->run({{rank_.data(), nullptr, locals_.data()}}, stack_);
+  }
+
+  Program program_;
+  std::vector<PreparedBody> bodies_;
+  std::vector<at::Tensor> rank_, locals_;
+  torch::jit::Stack stack_;
+};
 
 }  // namespace
 
-std::vector<OpMeasure> measure_ops(const Model& model, const HostViews& weights, const HostViews& batch,
-                                   int repeats) {
+StepMeasure measure_step(const Model& model, const HostViews& values) {
   at::set_num_threads(1);
   install_counting_allocator();
-  LeafSizes leaves = plain_leaves(model);
-  Program program = straight_line(model, {.name = "none"}, leaves);
-  std::vector<PreparedBody> bodies = prepare(program, model);
-  MemoryCounter counter;
-  CountingScope counting(&counter);
-  c10::InferenceMode inference;
-  std::vector<at::Tensor> rank(program.ranks[0].rank_slots), locals(program.bodies[0].locals);
-  for (const Load& load : program.ranks[0].loads) {
-    at::Tensor& tensor = rank[load.slot.index] = allocate(program[load.type]);
-    TensorSpan span = span_of(tensor);
-    slice_box(value_of(model[load.tensor], weights, batch), leaves[load.tensor.value], load.box, span.data,
-              span.type);
+  StepMeasure measure{.ops = std::vector<OpMeasure>(model.ops.size())};
+  {
+    MemoryCounter counter;
+    CountingScope counting(&counter);
+    c10::InferenceMode inference;
+    Bench bench(model, values);
+    for (int i = 0; i < kWarmUp; ++i) bench.whole();
+    bench.each(measure);
+    measure.seconds = bench.whole();
   }
-  torch::jit::Stack stack;
-  std::vector<OpMeasure> measured(model.ops.size());
-  std::vector<std::vector<Seconds>> times(model.ops.size());
-  Seconds clock = clock_cost();
-  for (int repeat = -kWarmUp; repeat < repeats; ++repeat) {
-    for (const PreparedInstr& prepared : bodies[0].instrs) {
-      Seconds begin = cpu_seconds();
-      prepared.call->run({{rank.data(), nullptr, locals.data()}}, stack);
-      if (repeat >= 0) times[prepared.instr->op.value].push_back(cpu_seconds() - begin - clock);
-    }
+  for (const OpMemory& memory : measure_workspace(model, values, values)) {
+    measure.ops[memory.op.value].workspace = memory.workspace;
+    measure.ops[memory.op.value].outputs = memory.outputs;
   }
-  for (const OpMemory& memory : measure_workspace(model, weights, batch)) {
-    std::vector<Seconds>& of = times[memory.op.value];
-    std::nth_element(of.begin(), of.begin() + of.size() / 2, of.end());
-    measured[memory.op.value] = {memory.op, std::max(of[of.size() / 2], 1e-9), memory.workspace};
-  }
-  return measured;
+  return measure;
 }
 
 }  // namespace partita

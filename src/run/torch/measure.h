@@ -4,9 +4,8 @@
 
 namespace partita {
 
-/// Runs the step `repeats` times on this thread as a rank runs it, and once more for its hidden bytes.
-/// `weights` and `batch`: all that the step reads.
-std::vector<OpMeasure> measure_ops(const Model& model, const HostViews& weights, const HostViews& batch,
-                                   int repeats);
+/// Runs the step a few times on this thread as a rank runs it, with and without a look at the clock after
+/// every op, and once more for its hidden bytes. `values`: all that the step reads.
+StepMeasure measure_step(const Model& model, const HostViews& values);
 
 }  // namespace partita
