@@ -10,11 +10,13 @@ from .model import Model
 from .native import library
 from .optimizers import describe, settings_of
 from .plan import Plan, plan as find_plan
+from .precision import PRECISIONS, check_precision
 from .random import STATE
 
 
 def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | None = None, cluster: str | None = None,
-                memory: str | None = None, ranks: int | None = None, loss=None, threads: int = 0) -> "Step":
+                memory: str | None = None, ranks: int | None = None, loss=None, threads: int = 0,
+                clip: float | None = None, precision: str | None = None) -> "Step":
     """Captures `module` on `batch`, plans it for `cluster` unless a plan is given, and starts its ranks as threads.
 
     ranks: short for cluster="<ranks>xcpu".
@@ -22,18 +24,30 @@ def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | None = N
     The step takes the trainable parameters over: until `step.module()` gives them back the module can neither run nor
     be saved. A learning rate that changes in `optimizer` (a scheduler) counts from the next step on.
     threads: of each rank; 0 shares the threads torch has among the ranks.
+    clip: largest norm of all gradients together, as torch.nn.utils.clip_grad_norm_ before each optimizer step.
+    precision: "bf16" or "fp16" for a module in that dtype: the optimizer updates float32 copies of its parameters, and
+    fp16 gradients are scaled. For a float32 module use torch.autocast in its forward.
     """
     settings = describe(optimizer, module.named_parameters())
+    if clip is not None and not clip > 0:
+        raise InputError("parallelize", f"clip={clip} is not above 0", "leave it out to clip nothing")
+    check_precision(precision, module)
     model = capture(module, batch, loss)
     if plan is None:
         cluster = cluster or (f"{ranks}xcpu" if ranks else None)
         if cluster is None:
             raise InputError("parallelize", "neither plan, cluster nor ranks is given",
                              'say where to run: cluster="4xcpu"')
-        plan = find_plan(model, cluster, memory, optimizer=settings["name"])
+        plan = find_plan(model, cluster, memory, optimizer=settings["name"], clip=clip, precision=precision)
+    clip = clip or plan.data["optimizer"].get("clip")
+    if clip:
+        settings = {**settings, "clip": float(clip)}
+    data = {**plan.data, "optimizer": settings}
+    if precision:
+        data["precision"] = PRECISIONS[precision][1]
     if plan.data["cluster"] and "cpu" not in plan.data["cluster"]:
         warnings.warn(f"partita: the plan is for {plan.data['cluster']}; its ranks run as threads of this CPU", stacklevel=2)
-    planned = Plan({**plan.data, "optimizer": settings}, plan.step_seconds, plan.peak_bytes)
+    planned = Plan(data, plan.step_seconds, plan.peak_bytes)
     return Step(module, model, planned, threads, optimizer)
 
 

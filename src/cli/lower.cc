@@ -53,8 +53,8 @@ void dump(const std::string& folder, const PhaseLog& log, const Lowered& lowered
 }
 
 void run(const Options& options, const Command& command) {
-  Model model = load(options.model);
   Plan plan = load_plan(options.plan);
+  Model model = load(options.model, plan);
   auto start = std::chrono::steady_clock::now();
   PhaseLog log{.keep = !options.dump_dir.empty()};
   Lowered lowered = lower_certified(model, plan, log, options.plan);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
+#include "cli/training.h"
 #include "cli/verbs.h"
 #include "search/search.h"
 
@@ -15,7 +16,8 @@ namespace {
 struct Options {
   ModelInput model;
   ClusterInput cluster;
-  std::string optimizer = "adamw", output;
+  TrainingInput training;
+  std::string output;
   size_t top = 5;
   std::vector<std::string> allow, forbid;
 };
@@ -58,14 +60,14 @@ Json write(const Candidate& candidate, int64_t tokens) {
           {"plan", Json::parse(to_json(candidate.plan))}};
 }
 
-void run(const Options& options, const Command& command) {
-  Model model = load(options.model);
+void run(Options& options, const Command& command) {
   SearchRequest request;
+  request.optimizer = load(options.training, options.model);
+  Model model = load(options.model);
   request.cluster = load(options.cluster);
   request.allow = options.allow;
   request.forbid = options.forbid;
   request.memory = request.cluster.device.memory;
-  request.optimizer.name = options.optimizer;
   auto start = std::chrono::steady_clock::now();
   SearchResult result = search(model, request);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -91,8 +93,7 @@ void add_plan(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   add_model_input(app, options->model);
   add_cluster_input(app, options->cluster);
-  app.add_option("--optimizer", options->optimizer, "adamw, sgd or none")
-      ->check(CLI::IsMember({"adamw", "sgd", "none"}));
+  add_training_input(app, options->training);
   app.add_option("--top", options->top, "how many plans to list")->check(CLI::Range(1, 1000));
   app.add_option("--allow", options->allow,
                  "only these ways: dp,zero1,zero3,tp,pipeline,microbatches,recompute")

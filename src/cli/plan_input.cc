@@ -5,11 +5,19 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/runtime.h"
+#include "model/retype.h"
 #include "program/certificate.h"
 
 namespace partita {
 
 Plan load_plan(const std::string& file) { return parse_plan(read_file(file), file); }
+
+// A model of several dtypes is not retyped to what its parameters have already.
+Model load(const ModelInput& input, const Plan& plan) {
+  Model model = load(input);
+  if (!input.dtype.empty() || plan.dtype.empty() || plan.dtype == parameter_dtype(model)) return model;
+  return retype(std::move(model), parse_dtype(plan.dtype, "plan: dtype"));
+}
 
 const RunApi& load_runtime() {
   std::string path = runtime_path();

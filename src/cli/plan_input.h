@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/inputs.h"
 #include "lower/lower.h"
 #include "run/api.h"
 
@@ -10,6 +11,9 @@ namespace partita {
 
 /// Reads a plan file.
 Plan load_plan(const std::string& file);
+
+/// The model that a plan is for: in the dtype of the plan where the command line names none.
+Model load(const ModelInput& input, const Plan& plan);
 
 /// The functions of the runtime; InputError says how to build it where it is missing. Loaded once, kept
 /// loaded.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "cli/inputs.h"
+#include "cli/training.h"
 #include "cli/verbs.h"
 #include "plan/form.h"
 
@@ -27,6 +28,7 @@ constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},       {"zero1", &RecipeSp
 struct Options {
   std::string name;
   ModelInput model;
+  TrainingInput training;
   int64_t ranks = 0, microbatches = 0;
   RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0};
   std::string output;
@@ -61,8 +63,9 @@ RecipeSpec spec_of(const Options& options) {
   return spec;
 }
 
-void run(const Options& options, const Command& command) {
+void run(Options& options, const Command& command) {
   RecipeSpec spec = spec_of(options);
+  spec.optimizer = load(options.training, options.model);
   Model model = load(options.model);
   Plan plan = recipe(model, spec);
   std::vector<std::string> wrong = check(plan, model, find_atoms(in_form(model, form_of(plan))));
@@ -99,9 +102,7 @@ void add_recipe(CLI::App& app, Command& command) {
   app.add_flag("--recompute", sizes.recompute,
                "run repeated modules again in backward instead of keeping what they made");
   app.add_option("--schedule", sizes.schedule, "order of a pipeline: 1f1b, gpipe")->capture_default_str();
-  app.add_option("--optimizer", sizes.optimizer.name, "adamw, sgd or none")
-      ->check(CLI::IsMember({"adamw", "sgd", "none"}))
-      ->capture_default_str();
+  add_training_input(app, options->training);
   app.add_option("-o,--output", options->output, "write the plan here instead of printing it");
   app.footer(
       "Example: partita recipe pipeline gpt2.model.json --ranks 4 --tp 2 --microbatches 4 -o plan.json");

@@ -17,8 +17,8 @@ struct Options {
 };
 
 void run(const Options& options, const Command& command) {
-  Model model = load(options.model);
   Plan plan = load_plan(options.plan);
+  Model model = load(options.model, plan);
   std::string name = options.cluster.empty() ? plan.cluster : options.cluster;
   if (name.empty())
     input_error("simulate: the plan names no cluster; give --cluster, for example --cluster 4xcpu");

@@ -20,8 +20,8 @@ struct Options {
 };
 
 // Without a plan the model runs on one device, or data parallel over the given ranks.
-Plan plan_of(const Options& options, const Model& model) {
-  if (options.plan.empty()) return recipe(model, {.dp = std::max<int64_t>(options.ranks, 1)});
+Plan plan_of(const Options& options) {
+  if (options.plan.empty()) return recipe(load(options.model), {.dp = std::max<int64_t>(options.ranks, 1)});
   Plan plan = load_plan(options.plan);
   if (options.ranks && options.ranks != plan.ranks())
     input_error("--ranks {}: the plan is for {} ranks", options.ranks, plan.ranks());
@@ -29,8 +29,8 @@ Plan plan_of(const Options& options, const Model& model) {
 }
 
 void run(const Options& options, const Command& command) {
-  Model model = load(options.model);
-  Plan plan = plan_of(options, model);
+  Plan plan = plan_of(options);
+  Model model = load(options.model, plan);
   PhaseLog log;
   Lowered lowered = lower_certified(model, plan, log, options.plan);
   std::string cluster = plan.cluster.empty() ? fmt::format("{}xcpu", plan.ranks()) : plan.cluster;
@@ -45,9 +45,11 @@ void run(const Options& options, const Command& command) {
   Json steps = Json::array();
   std::string text = plan.summary + "\n";
   for (size_t i = 0; i < report.steps.size(); ++i) {
-    steps.push_back({{"loss", report.steps[i].loss}, {"seconds", report.steps[i].seconds}});
-    text += fmt::format("step {:>3}  loss {:.6f}  {}\n", i, report.steps[i].loss,
-                        show_seconds(report.steps[i].seconds));
+    const StepReport& step = report.steps[i];
+    steps.push_back({{"loss", step.loss}, {"seconds", step.seconds}});
+    if (step.skipped) steps.back()["skipped"] = true;
+    text += fmt::format("step {:>3}  loss {:.6f}  {}{}\n", i, step.loss, show_seconds(step.seconds),
+                        step.skipped ? "  overflow, update skipped" : "");
   }
   for (size_t r = 0; r < report.peak_bytes.size(); ++r)
     text += fmt::format("rank {}: peak {} counted, {} predicted\n", r, show_bytes(report.peak_bytes[r]),

@@ -29,8 +29,8 @@ double tolerance_of(const Options& options, const Model& model) {
 }
 
 void run(const Options& options, Command& command) {
-  Model model = load(options.model);
   Plan plan = load_plan(options.plan);
+  Model model = load(options.model, plan);
   if (options.ranks && options.ranks != plan.ranks())
     input_error("--ranks {}: the plan is for {} ranks", options.ranks, plan.ranks());
   if (plan.model != fingerprint(model) && !options.model.dtype.empty()) plan.model.clear();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "plan/assign.h"
@@ -14,6 +15,7 @@ enum class Segment : uint8_t { kPrologue, kForward, kBackward, kEpilogue };
 inline constexpr int kSegments = 4;
 
 /// A value of a stage: one tensor in one layout, the same on all ranks of the stage up to their coordinates.
+/// Without a tensor: one float64, a sum of squares.
 struct Value {
   TensorId tensor = {};
   Layout layout;
@@ -23,6 +25,7 @@ struct Value {
   bool accumulator = false;  // complete only after the loop
   int state = -1;            // loaded optimizer state of the tensor
   int storage = -1;          // the value whose storage it shares; itself where it has its own
+  std::optional<DType> as;   // a copy in another dtype than the tensor's
 };
 
 /// One instruction of a stage, before coordinates are filled in.
@@ -30,8 +33,9 @@ struct CodeStep {
   InstrKind kind = InstrKind::kCompute;
   OpId op;
   std::vector<int> in, out;  // values; -1 for an output PyTorch leaves out
-  std::vector<int>
-      axes;  // collectives: the mesh axes of the group; kZeros of an addend: the axis it depends on
+  std::vector<int> axes;  // collectives: the mesh axes of the group; kMove to an addend: the axis it depends
+                          // on; kSquares: axes of which one rank alone counts
+  bool everyone = false;  // kAllReduce: over all ranks of all stages
   int dim = -1, leaf = -1;  // kAllGather, kReduceScatter, kSlice
 };
 

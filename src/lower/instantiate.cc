@@ -53,24 +53,35 @@ Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transfo
 
 Box Instantiator::box(int value) const {
   const Value& v = code_.values[value];
+  if (!v.tensor) return {};
   return box_of(whole_box(atoms_, v.tensor), v.layout, split_.axis_sizes, coordinates_);
 }
 
 TypeId Instantiator::type(int value) {
-  const Tensor& tensor = model_[code_.values[value].tensor];
+  const Value& v = code_.values[value];
+  if (!v.tensor) return library_.type({{}, {}, DType::kFloat64});
+  const Tensor& tensor = model_[v.tensor];
   Shape shape = shape_of(box(value));
   Shape strides = compact_strides(shape, tensor.strides);
-  return library_.type({std::move(shape), std::move(strides), tensor.dtype});
+  return library_.type({std::move(shape), std::move(strides), v.as.value_or(tensor.dtype)});
 }
 
 Body Instantiator::body(Segment segment, const std::string& name) {
   Body body{.name = name, .locals = placement_.locals[static_cast<int>(segment)]};
   const std::vector<CodeStep>& steps = code_.segments[static_cast<int>(segment)];
   for (size_t k = 0; k < steps.size(); ++k) {
+    if (!counts_here(steps[k])) continue;
     body.instrs.push_back(instr(steps[k]));
     body.instrs.back().drop = placement_.drops(segment, k, steps[k]);
   }
   return body;
+}
+
+// Of ranks that hold the same part of a gradient the first one counts it. Nothing dies with a step that
+// others leave out: a gradient and the sum of squares are read again by the update.
+bool Instantiator::counts_here(const CodeStep& step) const {
+  if (step.kind != InstrKind::kSquares) return true;
+  return std::all_of(step.axes.begin(), step.axes.end(), [&](int axis) { return coordinates_[axis] == 0; });
 }
 
 Instr Instantiator::instr(const CodeStep& step) {
@@ -121,7 +132,7 @@ Cut Instantiator::cut_at(const Box& box, const CodeStep& step) const {
 }
 
 void Instantiator::collective(const CodeStep& step, Instr& out) {
-  out.group = group(step.axes);
+  out.group = step.everyone ? group({kEveryone}) : group(step.axes);
   if (step.kind == InstrKind::kAllReduce) return;
   Box joined = box(step.kind == InstrKind::kAllGather ? step.out[0] : step.in[0]);
   out.cut = cut_at(joined, step);

@@ -26,6 +26,8 @@ class Library {
 /// attributes.
 class Instantiator {
  public:
+  static constexpr int kEveryone = -1;
+
   Instantiator(const Model& model, const Atoms& atoms, const Transformed& split, const StageCode& code,
                const Placement& placement, Library& library);
 
@@ -37,7 +39,7 @@ class Instantiator {
   TypeId type(int value);
 
   /// Mesh-axis sets that collectives use, in order of first use; an instruction's `group` is an index into
-  /// it.
+  /// it. `kEveryone` alone: all ranks.
   const std::vector<std::vector<int>>& groups() const { return groups_; }
 
  private:
@@ -47,6 +49,7 @@ class Instantiator {
   void slice(const CodeStep& step, Instr& out) const;
   Cut cut_at(const Box& box, const CodeStep& step) const;
   int32_t group(const std::vector<int>& axes);
+  bool counts_here(const CodeStep& step) const;
 
   const Model& model_;
   const Atoms& atoms_;

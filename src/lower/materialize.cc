@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
 #include "lower/actions.h"
@@ -63,6 +64,12 @@ class Materializer {
  private:
   bool loops() const { return plan_.microbatches > 1; }
 
+  std::vector<int32_t> everyone() const {
+    std::vector<int32_t> ranks(plan_.ranks());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
+
   void materialize_stage(int stage) {
     Placement placement = place_values(code_.stages[stage], code_.transfers, stage, loops());
     Instantiator instantiator(model_, atoms_, split_, code_.stages[stage], placement, library_);
@@ -96,7 +103,9 @@ class Materializer {
                                  }});
     coordinates.back() = 0;
     for (const std::vector<int>& axes : instantiator.groups())
-      rank.groups.push_back(members(coordinates, axes, split_.axis_sizes, devices));
+      rank.groups.push_back(axes == std::vector{Instantiator::kEveryone}
+                                ? everyone()
+                                : members(coordinates, axes, split_.axis_sizes, devices));
   }
 
   // One body per segment and class of coordinates; the library keeps equal ones of several classes once.
@@ -134,7 +143,7 @@ class Materializer {
         for (const auto* side : {&step.in, &step.out})
           for (int v : *side)
             if (v >= 0) find_uneven(code.values[v], sensitive_[s]);
-        if (step.kind == InstrKind::kMove)
+        if (step.kind == InstrKind::kMove || step.kind == InstrKind::kSquares)
           for (int axis : step.axes) sensitive_[s][axis] = true;
         if (step.kind == InstrKind::kSlice)
           for (size_t axis = 0; axis < sensitive_[s].size(); ++axis)

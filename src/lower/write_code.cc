@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "lower/code.h"
+#include "lower/protect.h"
 #include "lower/reshard.h"
 #include "model/row.h"
 
@@ -29,6 +30,7 @@ class CodeWriter {
     find_wanted_after();
     find_dropped();
     for (auto [parameter, gradient] : model.gradients) parameter_of_[gradient] = parameter;
+    loss_gradient_ = partita::loss_gradient(model);
   }
 
   Code write() {
@@ -42,7 +44,14 @@ class CodeWriter {
     }
     for (auto [parameter, gradient] : model_.gradients) fetch_gradient(parameter, gradient);
     for (auto [parameter, gradient] : model_.gradients) compute_late(parameter, gradient);
-    for (auto [parameter, gradient] : model_.gradients) finish(parameter, gradient);
+    for (auto [parameter, gradient] : model_.gradients) {
+      complete(parameter, gradient);
+      if (!plan_.optimizer.needs_norm()) finish(parameter);
+    }
+    if (plan_.optimizer.needs_norm()) {
+      add_norm();
+      for (auto [parameter, gradient] : model_.gradients) finish(parameter);
+    }
     for (StageCode& stage : code_.stages) protect_in_place(model_, stage);
     return std::move(code_);
   }
@@ -142,6 +151,8 @@ class CodeWriter {
     }
     std::vector<int> outs = step.out;
     push(stage, segment, std::move(step));
+    if (plan_.optimizer.precision.loss_scale > 0 && op.outputs[0] == loss_gradient_)
+      push(stage, segment, {.kind = InstrKind::kScale, .in = {outs[0]}, .out = {outs[0]}});
     if (split.level != Level::kInside) return;
     for (int out : outs)
       if (out >= 0) settle_output(stage, segment, out);
@@ -154,16 +165,18 @@ class CodeWriter {
     Layout layout = value(stage, id).layout;
     bool accumulate = loops() && layout[time()].kind == AxisLayout::kPartial && wanted_after_[tensor.value];
     auto parameter = parameter_of_.find(tensor);
+    std::optional<DType> as = sum_dtype(tensor);
+    if (as && (accumulate || !loops())) id = cast(stage, segment, id, *as);
     if (parameter != parameter_of_.end() && reduced_each_time(parameter->second) &&
         (accumulate || !loops())) {
       Layout cut = split_.updated[parameter->second.value];
       cut[time()] = layout[time()];
-      id = want(stage, segment, tensor, cut);
+      id = want(stage, segment, tensor, cut, as);
       layout = cut;
     }
     if (!accumulate) return;
     layout[time()] = AxisLayout{};
-    int sum = add_value(stage, {.tensor = tensor, .layout = layout, .accumulator = true});
+    int sum = add_value(stage, {.tensor = tensor, .layout = layout, .accumulator = true, .as = as});
     push(stage, Segment::kPrologue, {.kind = InstrKind::kZeros, .out = {sum}});
     push(stage, segment, {.kind = InstrKind::kAdd, .in = {sum, id}, .out = {sum}});
     have(stage, tensor).push_back({sum, false});
@@ -175,9 +188,32 @@ class CodeWriter {
     });
   }
 
-  int want(int stage, Segment segment, TensorId tensor, const Layout& need) {
-    for (const Available& one : have(stage, tensor))
-      if (usable(stage, one, segment) && value(stage, one.value).layout == need) return one.value;
+  // In half precision gradients are summed up in float32, or what the plan says.
+  std::optional<DType> sum_dtype(TensorId tensor) const {
+    if (!parameter_of_.contains(tensor)) return std::nullopt;
+    DType own = model_[tensor].dtype;
+    std::optional<DType> role = plan_.optimizer.precision.grad;
+    bool summed = loops() || plan_.mesh_size() > 1;
+    if (!role && summed && dtype_bytes(own) < dtype_bytes(DType::kFloat32)) role = DType::kFloat32;
+    DType wide = widened(own, role);
+    return wide == own ? std::nullopt : std::optional(wide);
+  }
+
+  int cast(int stage, Segment segment, int source, DType dtype) {
+    const Value& before = value(stage, source);
+    Value next{.tensor = before.tensor, .layout = before.layout, .made = segment};
+    if (dtype != model_[before.tensor].dtype) next.as = dtype;
+    int id = add_value(stage, next);
+    push(stage, segment, {.kind = InstrKind::kCast, .in = {source}, .out = {id}});
+    have(stage, next.tensor).push_back({id, false});
+    return id;
+  }
+
+  int want(int stage, Segment segment, TensorId tensor, const Layout& need, std::optional<DType> as = {}) {
+    for (const Available& one : have(stage, tensor)) {
+      const Value& v = value(stage, one.value);
+      if (usable(stage, one, segment) && v.layout == need && v.as == as) return one.value;
+    }
     // A batch input or constant is read from the caller's own copy, in any pieces; what stays from step to
     // step is not cut by time, each micro-batch takes its part.
     Role role = model_[tensor].role;
@@ -187,17 +223,22 @@ class CodeWriter {
       int id = load(stage, tensor, kept);
       return kept == need ? id : convert(stage, segment, id, need);
     }
-    if (int source = best_source(stage, segment, tensor, need); source >= 0)
+    if (int source = best_source(stage, segment, tensor, need, as); source >= 0)
       return convert(stage, segment, source, need);
+    if (as)
+      if (int source = best_source(stage, segment, tensor, need, {}); source >= 0) {
+        cast(stage, segment, source, *as);
+        return want(stage, segment, tensor, need, as);
+      }
     obtain(stage, segment, tensor, need);
-    return want(stage, segment, tensor, need);
+    return want(stage, segment, tensor, need, as);
   }
 
-  int best_source(int stage, Segment segment, TensorId tensor, const Layout& need) {
+  int best_source(int stage, Segment segment, TensorId tensor, const Layout& need, std::optional<DType> as) {
     int best = -1;
     size_t least = 0;
     for (const Available& one : have(stage, tensor)) {
-      if (!usable(stage, one, segment)) continue;
+      if (!usable(stage, one, segment) || value(stage, one.value).as != as) continue;
       size_t steps = plan_conversion(value(stage, one.value).layout, need).size();
       if (best < 0 || steps < least) {
         best = one.value;
@@ -235,7 +276,8 @@ class CodeWriter {
     int source = -1;
     if (segment == Segment::kEpilogue) {
       for (const Available& one : have(from, tensor))
-        if (usable(from, one, segment) && value(from, one.value).made != Segment::kEpilogue)
+        if (usable(from, one, segment) && value(from, one.value).made != Segment::kEpilogue &&
+            value(from, one.value).as == sum_dtype(tensor))
           source = one.value;
       CHECK(source >= 0);
     } else {
@@ -243,7 +285,7 @@ class CodeWriter {
     }
     const Value& sent = value(from, source);
     if (sent.accumulator) after = Segment::kEpilogue;
-    int arrived = add_value(stage, {.tensor = tensor, .layout = sent.layout, .made = segment});
+    int arrived = add_value(stage, {.tensor = tensor, .layout = sent.layout, .made = segment, .as = sent.as});
     have(stage, tensor).push_back({arrived, false});
     code_.transfers.push_back({from, stage, source, arrived, after, segment});
   }
@@ -258,7 +300,8 @@ class CodeWriter {
       Value next{.tensor = tensor,
                  .layout = step.result,
                  .made = segment,
-                 .storage = same_storage ? before.storage : -1};
+                 .storage = same_storage ? before.storage : -1,
+                 .as = before.as};
       if (step.kind == InstrKind::kAllReduce)
         std::erase_if(have(stage, tensor), [&](const Available& one) { return one.value == current; });
       int id = add_value(stage, next);
@@ -307,27 +350,70 @@ class CodeWriter {
         want(stage, Segment::kEpilogue, gradient, split_.updated[parameter.value]);
   }
 
-  // Every stage that holds the parameter gets the whole gradient of the piece that it updates. A parameter
-  // that lies whole while its states are cut is put together again from the ranks' pieces; the old one dies
-  // first.
-  void finish(TensorId parameter, TensorId gradient) {
+  // Every stage that holds the parameter gets the whole gradient of the piece that it updates.
+  void complete(TensorId parameter, TensorId gradient) {
+    for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage) {
+      if (held_value(stage, parameter) < 0) continue;
+      int ready =
+          want(stage, Segment::kEpilogue, gradient, split_.updated[parameter.value], sum_dtype(gradient));
+      code_.stages[stage].gradients.push_back({ready, parameter});
+    }
+  }
+
+  // The sum of the squares of all gradients, on every rank. A part that several ranks hold counts once, and a
+  // tied parameter on the first stage that has it.
+  void add_norm() {
+    std::set<TensorId> counted;
+    for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage) {
+      int sum = add_value(stage, {.layout = replicated(), .made = Segment::kEpilogue});
+      push(stage, Segment::kEpilogue, {.kind = InstrKind::kZeros, .out = {sum}});
+      for (auto [ready, parameter] : code_.stages[stage].gradients) {
+        if (!counted.insert(parameter).second) continue;
+        CodeStep step{.kind = InstrKind::kSquares, .in = {sum, ready}, .out = {sum}};
+        for (size_t axis = 0; axis < time(); ++axis)
+          if (value(stage, ready).layout[axis].kind == AxisLayout::kReplicated)
+            step.axes.push_back(static_cast<int>(axis));
+        push(stage, Segment::kEpilogue, std::move(step));
+      }
+      if (plan_.ranks() > 1)
+        push(stage, Segment::kEpilogue,
+             {.kind = InstrKind::kAllReduce, .in = {sum}, .out = {sum}, .everyone = true});
+      norms_.push_back(sum);
+      clip(stage, sum);
+    }
+  }
+
+  // One gradient may belong to several parameters.
+  void clip(int stage, int norm) {
+    std::map<int, int> clipped;
+    for (auto& [ready, parameter] : code_.stages[stage].gradients) {
+      auto [known, fresh] = clipped.try_emplace(ready);
+      if (fresh) {
+        Value next = value(stage, ready);
+        next.made = Segment::kEpilogue;
+        next.accumulator = false;
+        known->second = add_value(stage, next);
+        push(stage, Segment::kEpilogue,
+             {.kind = InstrKind::kClip, .in = {ready, norm}, .out = {known->second}});
+      }
+      ready = known->second;
+    }
+  }
+
+  // A parameter that lies whole while its states are cut is put together again from the ranks' pieces; the
+  // old one dies first.
+  void finish(TensorId parameter) {
     for (int stage = 0; stage < static_cast<int>(code_.stages.size()); ++stage) {
       int held = held_value(stage, parameter);
       if (held < 0) continue;
       const Layout& stored = split_.stored[parameter.value];
       const Layout& updated = split_.updated[parameter.value];
-      int ready = want(stage, Segment::kEpilogue, gradient, updated);
-      code_.stages[stage].gradients.push_back({ready, parameter});
       if (plan_.optimizer.name == "none") {
         code_.stages[stage].parameters.push_back(held);
         continue;
       }
       int piece = want(stage, Segment::kEpilogue, parameter, updated);
-      CodeStep step{.kind = InstrKind::kOptimize, .in = {piece, ready}, .out = {piece}};
-      for (int s = 0; s < optimizer_states(plan_.optimizer); ++s)
-        step.in.push_back(add_value(
-            stage, {.tensor = parameter, .layout = updated, .loaded = true, .lasting = true, .state = s}));
-      push(stage, Segment::kEpilogue, std::move(step));
+      push(stage, Segment::kEpilogue, update(stage, parameter, piece));
       if (stored != updated) {
         code_.stages[stage].values[held].lasting = false;
         piece = convert(stage, Segment::kEpilogue, piece, stored);
@@ -336,54 +422,25 @@ class CodeWriter {
     }
   }
 
-  // An all-reduce changes its input in place. Where another name of that storage is read later, or where the
-  // input is a view with gaps, it works on a copy.
-  static void protect_in_place(const Model& model, StageCode& code) {
-    for (size_t s = 0; s < kSegments; ++s) {
-      for (size_t k = 0; k < code.segments[s].size(); ++k) {
-        if (code.segments[s][k].kind != InstrKind::kAllReduce) continue;
-        Readers readers = readers_after(code, s, k);
-        int original = code.segments[s][k].in[0];
-        if (!readers.others && is_dense(model[code.values[original].tensor])) continue;
-        CodeStep& step = code.segments[s][k];
-        int id = static_cast<int>(code.values.size());
-        code.values.push_back({.tensor = code.values[original].tensor,
-                               .layout = code.values[original].layout,
-                               .made = static_cast<Segment>(s),
-                               .storage = id});
-        for (int name : readers.names) code.values[name].storage = id;
-        step.in[0] = id;
-        std::vector<CodeStep>& steps = code.segments[s];
-        steps.insert(steps.begin() + static_cast<ptrdiff_t>(k),
-                     {{.kind = InstrKind::kZeros, .out = {id}},
-                      {.kind = InstrKind::kAdd, .in = {id, original}, .out = {id}}});
-        k += 2;
-      }
+  CodeStep update(int stage, TensorId parameter, int piece) {
+    DType own = model_[parameter].dtype, dtype = updated_dtype(plan_.optimizer, own);
+    int ready = -1;
+    for (auto [value, its_parameter] : code_.stages[stage].gradients)
+      if (its_parameter == parameter) ready = value;
+    if (value(stage, ready).as.value_or(own) != dtype) ready = cast(stage, Segment::kEpilogue, ready, dtype);
+    CodeStep step{.kind = InstrKind::kOptimize, .in = {piece, ready}, .out = {piece}};
+    int states = optimizer_states(plan_.optimizer) + (has_master(plan_.optimizer, own) ? 1 : 0);
+    for (int s = 0; s < states; ++s) {
+      Value state{.tensor = parameter,
+                  .layout = split_.updated[parameter.value],
+                  .loaded = true,
+                  .lasting = true,
+                  .state = s};
+      if (dtype != own) state.as = dtype;
+      step.in.push_back(add_value(stage, std::move(state)));
     }
-  }
-
-  struct Readers {
-    std::set<int> names;  // the result of the all-reduce and views of it
-    bool others = false;  // something reads the storage under another name
-  };
-
-  static Readers readers_after(const StageCode& code, size_t segment, size_t index) {
-    const CodeStep& reduce = code.segments[segment][index];
-    int storage = code.values[reduce.in[0]].storage;
-    Readers readers{.names = {reduce.out[0]}};
-    for (size_t s = segment; s < kSegments; ++s) {
-      for (size_t k = s == segment ? index + 1 : 0; k < code.segments[s].size(); ++k) {
-        const CodeStep& step = code.segments[s][k];
-        bool derived = false;
-        for (int in : step.in) {
-          if (code.values[in].storage != storage) continue;
-          (readers.names.contains(in) ? derived : readers.others) = true;
-        }
-        for (int out : step.out)
-          if (derived && out >= 0 && code.values[out].storage == storage) readers.names.insert(out);
-      }
-    }
-    return readers;
+    if (plan_.optimizer.needs_norm()) step.in.push_back(norms_[stage]);
+    return step;
   }
 
   const Model& model_;
@@ -396,6 +453,8 @@ class CodeWriter {
   std::vector<bool> wanted_after_;
   std::vector<bool> dropped_;  // by tensor: not kept for backward, made again there
   std::map<TensorId, TensorId> parameter_of_;
+  TensorId loss_gradient_;
+  std::vector<int> norms_;  // by stage
 };
 
 }  // namespace

@@ -65,6 +65,19 @@ const Arg& argument(const Op& op, size_t position, std::string_view name) {
   return position < op.args.size() ? op.args[position] : absent;
 }
 
+TensorId loss_gradient(const Model& model) {
+  for (const Op& op : model.ops) {
+    if (!op.backward || op.outputs.size() != 1 || !op.outputs[0]) continue;
+    const Tensor& made = model[op.outputs[0]];
+    bool alike = op.target == "aten.ones_like.default" && inputs_of(op)[0] == model.loss;
+    // As `decompose` writes it.
+    bool full = op.target == "aten.full.default" && made.shape.empty() &&
+                made.dtype == model[model.loss].dtype && argument(op, 1, "fill_value").number == 1;
+    if (alike || full) return op.outputs[0];
+  }
+  return {};
+}
+
 std::string fingerprint(const Model& model) {
   // A plan fits a model in any floating dtype, captured by any PyTorch, fed with any values: those are taken
   // out.

@@ -109,6 +109,10 @@ std::vector<TensorId> inputs_of(const Op& op);
 /// Example: `argument(softmax, 1, "dim")`.
 const Arg& argument(const Op& op, size_t position, std::string_view name);
 
+/// Where backward starts: the tensor of ones that is the gradient of the loss; no id where nothing is
+/// trained.
+TensorId loss_gradient(const Model& model);
+
 /// "gpt2#1f3a..." : the name and a hash of everything that matters to a plan. Equal for all floating dtypes
 /// of one model: `fingerprint(retype(m, d)) == fingerprint(m)`.
 std::string fingerprint(const Model& model);

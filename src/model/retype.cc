@@ -68,4 +68,11 @@ Model retype(Model model, DType dtype) {
   return model;
 }
 
+std::string parameter_dtype(const Model& model) {
+  std::string name;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kParameter) name = dtype_name(tensor.dtype);
+  return name;
+}
+
 }  // namespace partita

@@ -9,4 +9,7 @@ namespace partita {
 /// be float32. Throws InputError if `dtype` is not floating.
 Model retype(Model model, DType dtype);
 
+/// The dtype of the last parameter, which stands for all; empty where there is none.
+std::string parameter_dtype(const Model& model);
+
 }  // namespace partita

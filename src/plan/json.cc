@@ -12,30 +12,6 @@ constexpr int kVersion = 1;
 constexpr int64_t kMaxDevices = 1 << 20;
 constexpr int64_t kMaxSize = int64_t{1} << 48;  // of the batch
 
-Json optimizer_json(const OptimizerSpec& o) {
-  return {{"name", o.name},        {"lr", o.lr},   {"beta1", o.beta1},
-          {"beta2", o.beta2},      {"eps", o.eps}, {"weight_decay", o.weight_decay},
-          {"momentum", o.momentum}};
-}
-
-OptimizerSpec read_optimizer(const JsonIn& in) {
-  in.only({"name", "lr", "beta1", "beta2", "eps", "weight_decay", "momentum"});
-  OptimizerSpec o;
-  o.name = in["name"].text();
-  if (o.name != "adamw" && o.name != "sgd" && o.name != "none")
-    in["name"].fail(fmt::format("is \"{}\", needs to be adamw, sgd or none", o.name));
-  auto number = [&](const char* key, double& value) {
-    if (in.has(key)) value = in[key].number();
-  };
-  number("lr", o.lr);
-  number("beta1", o.beta1);
-  number("beta2", o.beta2);
-  number("eps", o.eps);
-  number("weight_decay", o.weight_decay);
-  number("momentum", o.momentum);
-  return o;
-}
-
 Stage read_stage(const JsonIn& in) {
   in.only({"ops", "devices"});
   Stage stage{.ops = in["ops"].texts()};
@@ -105,7 +81,8 @@ void read_header(const JsonIn& in) {
     in["version"].fail(fmt::format("is {}, this partita reads version {}; make the plan again",
                                    in["version"].integer(), kVersion));
   in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh", "unpack",
-           "microbatches", "loops", "stages", "split", "store", "recompute", "schedule", "optimizer"});
+           "microbatches", "loops", "stages", "split", "store", "recompute", "schedule", "precision",
+           "optimizer"});
 }
 
 }  // namespace
@@ -132,6 +109,8 @@ std::string to_json(const Plan& plan) {
   if (!plan.recompute.empty()) out["recompute"] = Json::array();
   for (const RecomputeRule& r : plan.recompute) out["recompute"].push_back({{"ops", r.ops}});
   out["schedule"] = plan.schedule;
+  Json precision = precision_json(plan.optimizer.precision);
+  if (!precision.empty()) out["precision"] = std::move(precision);
   out["optimizer"] = optimizer_json(plan.optimizer);
   return out.dump(1) + "\n";
 }
@@ -158,6 +137,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
     });
   plan.schedule = in["schedule"].text();
   plan.optimizer = read_optimizer(in["optimizer"]);
+  if (in.has("precision")) plan.optimizer.precision = read_precision(in["precision"]);
   if (in.has("summary")) plan.summary = in["summary"].text();
   return plan;
 }

@@ -7,6 +7,7 @@
 #include "layout/packed.h"
 #include "layout/unpack.h"
 #include "model/decompose.h"
+#include "model/retype.h"
 
 namespace partita {
 namespace {
@@ -151,8 +152,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (spec.tp > 1 && spec.sequence) add_sequence(plan);
   if (spec.recompute) plan.recompute = repeated_modules(model_);
   plan.stages = pipeline_stages(model_, spec.pp, spec.dp * spec.tp);
-  for (const Tensor& tensor : model_.tensors)
-    if (tensor.role == Role::kParameter) plan.dtype = std::string(dtype_name(tensor.dtype));
+  plan.dtype = parameter_dtype(model_);
   return plan;
 }
 

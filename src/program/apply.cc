@@ -51,7 +51,7 @@ class Application {
         refuse("zeros of another dtype stand for {}", tensor_name(k));
       return;
     }
-    if (meaning.tensor != rule_.in[k] || meaning.state >= 0)
+    if (meaning.tensor != rule_.in[k] || meaning.state >= 0 || meaning.as || meaning.clipped)
       refuse("needs {} as operand {}, but {} holds {}", tensor_name(k), k, to_text(in_[k].slot),
              show(meaning));
     if (meaning.version != 0) refuse("reads {} after the optimizer has changed it", tensor_name(k));

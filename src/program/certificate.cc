@@ -6,7 +6,7 @@
 #include <map>
 
 #include "program/check.h"
-#include "program/coverage.h"
+#include "program/gradient_rules.h"
 #include "program/ledger.h"
 #include "program/outcome.h"
 #include "program/span.h"
@@ -28,7 +28,11 @@ Known known(Meaning meaning) { return std::make_shared<const Meaning>(std::move(
 class Certifier {
  public:
   Certifier(const Model& model, const Atoms& atoms, const Program& program)
-      : model_(model), program_(program), rules_(model, atoms), verified_(program.bodies.size()) {
+      : model_(model),
+        program_(program),
+        rules_(model, atoms),
+        gradients_(rules_, program.optimizer),
+        verified_(program.bodies.size()) {
     for (const auto& [parameter, gradient] : model.gradients) gradient_of_[parameter] = gradient;
     for (const RankProgram& rank : program.ranks) ranks_.emplace_back(rank, program.microbatches);
     for (size_t b = 0; b < program.bodies.size(); ++b) verified_[b].resize(program.bodies[b].instrs.size());
@@ -91,6 +95,8 @@ class Certifier {
       allowed({rank, -1, -1}, [&] {
         check_load(load);
         Meaning meaning{.tensor = load.tensor, .box = load.box, .state = load.state};
+        DType own = model_[load.tensor].dtype, updated = updated_dtype(program_.optimizer, own);
+        if (load.state >= 0 && updated != own) meaning.as = updated;
         check_type(rules_, meaning, program_[load.type]);
         Ledger& ledger = ranks_[rank];
         ledger.write(load.slot, load.microbatch,
@@ -199,6 +205,18 @@ class Certifier {
         return add(at, instr, in, ledger);
       case InstrKind::kMove:
         return ledger.write(instr.out[0], microbatch(at), moved(at, in[0]));
+      case InstrKind::kCast:
+        return make(
+            at, instr, ledger,
+            cast_to(rules_, *in[0].meaning, program_[in[0].type].dtype, program_[instr.types[0]].dtype));
+      case InstrKind::kScale:
+        return rename(at, instr, ledger, in[0], known(gradients_.scaled(*in[0].meaning)));
+      case InstrKind::kClip:
+        return rename(at, instr, ledger, in[0], known(gradients_.clipped(*in[0].meaning, in[1].meaning)));
+      case InstrKind::kSquares:
+        check_type(rules_, {.squares = {{}}}, program_[in[0].type]);
+        return rename(at, instr, ledger, in[0],
+                      known(gradients_.with_squares(*in[0].meaning, *in[1].meaning)));
       default:
         return optimize(at, instr, in, ledger);
     }
@@ -245,6 +263,7 @@ class Certifier {
       operand_values.push_back({in[k].meaning.get(), &program_[in[k].type], instr.in[k]});
       types.push_back(in[k].type);
     }
+    gradients_.check_scaled(operand_values);
     std::vector<Meaning> meanings = apply(rules_, instr.op, operand_values, out);
     // Attributes depend on local shapes only; most ranks and micro-batches share them.
     std::vector<TypeId>& verified = verified_[action_at(at).body.value][at.instr];
@@ -355,9 +374,16 @@ class Certifier {
       refuse("updates {}, which is not a trained parameter", show(parameter));
     if (parameter.version != 0) refuse("updates {} a second time", show(parameter));
     check_gradient(parameter, *in[1].meaning, found->second);
-    for (size_t k = 2; k < in.size(); ++k)
+    DType own = model_[parameter.tensor].dtype, updated_in = updated_dtype(program_.optimizer, own);
+    if (program_[in[1].type].dtype != updated_in)
+      refuse("updates {} in {} with {}", show(parameter), dtype_name(updated_in), show(*in[1].meaning));
+    size_t states = optimizer_states(program_.optimizer) + (has_master(program_.optimizer, own) ? 1 : 0);
+    if (in.size() != 2 + states + (program_.optimizer.needs_norm() ? 1 : 0))
+      refuse("updates {} with {} states", show(parameter), in.size() - 2);
+    if (program_.optimizer.needs_norm()) gradients_.check_norm(in.back().meaning);
+    for (size_t k = 2; k < 2 + states; ++k)
       check_state(parameter, *in[k].meaning, static_cast<int32_t>(k) - 2);
-    for (size_t k = 2; k < in.size(); ++k) {
+    for (size_t k = 2; k < 2 + states; ++k) {
       ledger.change(in[k], instr.in[k], at);
       Meaning state = *in[k].meaning;
       state.version = 1;
@@ -372,11 +398,14 @@ class Certifier {
   }
 
   void check_gradient(const Meaning& parameter, const Meaning& gradient, TensorId needed) const {
-    if (gradient.addend.zero || gradient.tensor != needed)
+    if (gradient.addend.zero || gradient.tensor != needed || !gradient.squares.empty())
       refuse("updates {} with {}, needs its gradient {}", show(parameter), show(gradient),
              model_[needed].name);
     if (!gradient.addend.complete())
       refuse("updates {} with {}; the gradient must be complete", show(parameter), show(gradient));
+    if (gradient.clipped != program_.optimizer.needs_norm())
+      refuse("updates {} with {}, needs it {}", show(parameter), show(gradient),
+             gradient.clipped ? "not clipped" : "clipped");
     Box met;
     if (!meet(parameter.box, gradient.box, met))
       refuse("updates {} with another part of its gradient, {}", show(parameter), show(gradient));
@@ -391,6 +420,7 @@ class Certifier {
   const Model& model_;
   const Program& program_;
   Rules rules_;
+  GradientRules gradients_;
   std::vector<std::vector<std::vector<TypeId>>>
       verified_;  // body, instruction -> operand types last found right
   std::map<TensorId, TensorId> gradient_of_;

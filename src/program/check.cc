@@ -52,15 +52,21 @@ class Checker {
     where_.clear();
   }
 
+  /// Where a master copy is possible, the parameter's dtype decides whether there is one.
+  size_t optimize_inputs(size_t given) const {
+    const OptimizerSpec& optimizer = program_.optimizer;
+    size_t least = 2 + optimizer_states(optimizer) + (optimizer.needs_norm() ? 1 : 0);
+    return optimizer.precision.master && given == least + 1 ? given : least;
+  }
+
   void operands(const Instr& instr) {
     const InstrRow& row = row_of(instr.kind);
     size_t inputs = row.in >= 0 ? row.in : instr.in.size();
-    if (instr.kind == InstrKind::kOptimize) inputs = 2 + optimizer_states(program_.optimizer);
+    if (instr.kind == InstrKind::kOptimize) inputs = optimize_inputs(instr.in.size());
     if (instr.in.size() != inputs) say("has {} inputs, needs {}", instr.in.size(), inputs);
     if (row.out >= 0 && instr.out.size() != static_cast<size_t>(row.out))
       say("has {} outputs, needs {}", instr.out.size(), row.out);
-    bool typed =
-        instr.kind != InstrKind::kAdd && instr.kind != InstrKind::kMove && instr.kind != InstrKind::kOptimize;
+    bool typed = instr.kind != InstrKind::kMove && (!row.in_place || row.collective);
     if (typed && instr.types.size() != instr.out.size())
       say("has {} types for {} outputs", instr.types.size(), instr.out.size());
     for (size_t k = 0; k < instr.types.size(); ++k) {
@@ -139,8 +145,8 @@ class Checker {
     if (!in_range(load.tensor.value, model_.tensors)) return say("loads tensor {}", load.tensor.value);
     if (!in_range(load.type.value, program_.types))
       say("loads {} as type {}", model_[load.tensor].name, load.type.value);
-    if (load.state >= optimizer_states(program_.optimizer))
-      say("loads optimizer state {} of {}", load.state, model_[load.tensor].name);
+    int states = optimizer_states(program_.optimizer) + (program_.optimizer.precision.master ? 1 : 0);
+    if (load.state >= states) say("loads optimizer state {} of {}", load.state, model_[load.tensor].name);
   }
 
   void check_result(const Result& result) {

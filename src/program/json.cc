@@ -116,22 +116,15 @@ std::string show_rank(const RankProgram& rank, const Model& model) {
   return text + "   \"actions\": " + lines_of(rank.actions, "   ", show_action) + "}";
 }
 
-std::string show_optimizer(const OptimizerSpec& o) {
-  auto number = [](double value) { return Json(value).dump(); };
-  return fmt::format(
-      "{{\"name\": {}, \"lr\": {}, \"beta1\": {}, \"beta2\": {}, \"eps\": {}, \"weight_decay\": {}, "
-      "\"momentum\": {}}}",
-      quote(o.name), number(o.lr), number(o.beta1), number(o.beta2), number(o.eps), number(o.weight_decay),
-      number(o.momentum));
-}
-
 }  // namespace
 
 std::string to_json(const Program& program, const Model& model) {
   std::string text = fmt::format(
       "{{\"format\": \"partita.program\", \"version\": {}, \"model\": {}, \"microbatches\": {},\n",
       kProgramVersion, quote(fingerprint(model)), program.microbatches);
-  text += " \"optimizer\": " + show_optimizer(program.optimizer) + ",\n";
+  text += " \"optimizer\": " + optimizer_json(program.optimizer).dump() + ",\n";
+  Json precision = precision_json(program.optimizer.precision);
+  if (!precision.empty()) text += " \"precision\": " + precision.dump() + ",\n";
   auto body = [&](const Body& one) { return show_body(one, model); };
   auto rank = [&](const RankProgram& one) { return show_rank(one, model); };
   text += " \"types\": " + lines_of(program.types, " ", show_type) + ",\n";

@@ -22,7 +22,10 @@ std::string show_part(const Rules& rules, const Meaning& meaning) {
 }
 
 void check_same_tensor(const Rules& rules, const Meaning& a, const Meaning& b) {
-  if (a.tensor != b.tensor || a.version != b.version || a.state != b.state)
+  if (a.squares.empty() != b.squares.empty())
+    refuse("{} and {} cannot be put together", show(rules, a), show(rules, b));
+  if (a.tensor != b.tensor || a.version != b.version || a.state != b.state || a.as != b.as ||
+      a.scaled != b.scaled || a.clipped != b.clipped)
     refuse("{} and {} are not pieces of one tensor", show(rules, a), show(rules, b));
 }
 
@@ -30,9 +33,14 @@ void check_same_tensor(const Rules& rules, const Meaning& a, const Meaning& b) {
 
 std::string to_text(const Meaning& meaning, const Model& model, const Atoms& atoms) {
   if (meaning.addend.zero) return "zeros";
+  if (!meaning.squares.empty())
+    return fmt::format("the sum of squares of {} parts of gradients", meaning.squares.size());
   std::string text = meaning.state >= 0 ? fmt::format("optimizer state {} of ", meaning.state) : "";
   text += model[meaning.tensor].name + show_spans(meaning.box);
   if (meaning.version > 0 && meaning.state < 0) text += " after its update";
+  if (meaning.as) text += fmt::format(" as {}", dtype_name(*meaning.as));
+  if (meaning.clipped) text += " clipped";
+  if (meaning.scaled) text += " times the loss scale";
   if (meaning.addend.partial())
     text += fmt::format(", a partial sum of {}", to_text(meaning.addend, model, atoms));
   return text;
@@ -55,6 +63,10 @@ Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
       sum = next;
       continue;
     }
+    if (!sum.squares.empty() && !next.squares.empty()) {
+      sum.squares.insert(sum.squares.end(), next.squares.begin(), next.squares.end());
+      continue;
+    }
     check_same_tensor(rules, sum, next);
     if (!meet(sum.box, next.box, sum.box))
       refuse("{} and {} are different parts, they cannot be added", show_part(rules, sum),
@@ -69,7 +81,8 @@ Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
 }
 
 const Interval& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut) {
-  bool exists = !meaning.addend.zero && static_cast<size_t>(cut.dim) < meaning.box.size() &&
+  bool exists = !meaning.addend.zero && meaning.squares.empty() &&
+                static_cast<size_t>(cut.dim) < meaning.box.size() &&
                 static_cast<size_t>(cut.leaf) < meaning.box[cut.dim].size();
   if (!exists)
     refuse("cuts leaf {} of dimension {}, which {} does not have", cut.leaf, cut.dim, show(rules, meaning));
@@ -135,16 +148,20 @@ Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, int64_
 
 void check_type(const Rules& rules, const Meaning& meaning, const TensorType& type) {
   if (meaning.addend.zero) return;
-  const Tensor& tensor = rules.model[meaning.tensor];
-  bool fits = type.dtype == tensor.dtype && type.shape.size() == meaning.box.size();
+  if (!meaning.squares.empty()) {
+    if (type.dtype != DType::kFloat64 || !type.shape.empty())
+      refuse("keeps a sum of squares as {}", to_text(type));
+    return;
+  }
+  DType dtype = meaning.as.value_or(rules.model[meaning.tensor].dtype);
+  bool fits = type.dtype == dtype && type.shape.size() == meaning.box.size();
   for (size_t d = 0; fits && d < meaning.box.size(); ++d) {
     int64_t size = 1;
     bool known = true;
     for (const Interval& leaf : meaning.box[d]) size *= leaf.length(), known &= has_length(leaf);
     if (known) fits = size == type.shape[d];
   }
-  if (!fits)
-    refuse("makes {} of dtype {} as {}", show(rules, meaning), dtype_name(tensor.dtype), to_text(type));
+  if (!fits) refuse("makes {} of dtype {} as {}", show(rules, meaning), dtype_name(dtype), to_text(type));
 }
 
 }  // namespace partita

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layout/atoms.h"
@@ -12,12 +14,16 @@ namespace partita {
 
 /// What a value on a rank IS, in terms of the Model: this box of this tensor, complete or some addends of it.
 /// Zeros belong to no tensor. `version` 1: after the optimizer. `state` >= 0: that optimizer state of the
-/// tensor.
+/// tensor, or its master copy. A sum of squares belongs to no tensor either, but to parts of gradients.
 struct Meaning {
   TensorId tensor;
   Box box;  // of spans, see span.h
   int32_t version = 0, state = -1;
   Addend addend;
+  std::optional<DType> as;  // a copy in this dtype, not the tensor's own
+  bool scaled = false;      // the gradient of the loss, times the loss scale
+  bool clipped = false;     // a gradient after kClip
+  std::vector<std::pair<TensorId, Box>> squares;
   bool operator==(const Meaning&) const = default;
 };
 std::string to_text(const Meaning& meaning, const Model& model, const Atoms& atoms);
@@ -75,7 +81,8 @@ Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, int64_
 /// The leaf a cut names. Refused unless it exists in the value and outer and inner are the sizes around it.
 const Interval& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut);
 
-/// Refused unless `type` is that of a value with this meaning: local shape and the tensor's dtype.
+/// Refused unless `type` is that of a value with this meaning: local shape and its dtype; one float64 for a
+/// sum of squares.
 void check_type(const Rules& rules, const Meaning& meaning, const TensorType& type);
 
 }  // namespace partita

@@ -98,6 +98,7 @@ class RankWalk {
         break;
       case InstrKind::kSlice:
       case InstrKind::kZeros:
+      case InstrKind::kCast:
         make(instr, Cause::kTemporary);
         break;
       default:
@@ -131,7 +132,7 @@ class RankWalk {
     mark(action, number, unkept + workspace_of(view));
   }
 
-  /// kAllReduce, kAdd, kMove and kOptimize keep the storage of their first input.
+  /// The others keep the storage of their first input.
   void rename(const Instr& instr, int32_t action, int32_t number) {
     Name first = name(instr.in[0]);
     if (instr.kind == InstrKind::kAdd && cause(name(instr.in[1]).storage) == Cause::kGradients)

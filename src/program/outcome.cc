@@ -86,9 +86,11 @@ class Outcome {
     const Meaning& meaning = *held.meaning;
     int32_t version = result.kind == Result::kParameter && trains_ ? 1 : 0;
     Box met;
-    bool right = !meaning.addend.zero && meaning.tensor == needed && meaning.version == version &&
-                 meaning.state < 0 && meaning.addend.complete() && meet(meaning.box, result.box, met) &&
-                 inside(result.box, whole_box(rules_.atoms, needed));
+    bool clipped = result.kind == Result::kGradient && program_.optimizer.needs_norm();
+    bool right = meaning.clipped == clipped && !meaning.addend.zero && meaning.tensor == needed &&
+                 meaning.version == version && meaning.state < 0 &&
+                 (!meaning.as || result.kind == Result::kGradient) && meaning.addend.complete() &&
+                 meet(meaning.box, result.box, met) && inside(result.box, whole_box(rules_.atoms, needed));
     if (!right)
       refuse("reports {} {}{} from {}{}, which holds {}{}", name_of(result.kind), model_[result.tensor].name,
              to_text(result.box), to_text(result.slot),

@@ -52,7 +52,8 @@ class Reader {
     header(in);
     Program out;
     microbatches_ = out.microbatches = used(in["microbatches"]);
-    out.optimizer = optimizer(in["optimizer"]);
+    out.optimizer = read_optimizer(in["optimizer"]);
+    if (in.has("precision")) out.optimizer.precision = read_precision(in["precision"]);
     each(in["types"], [&](const JsonIn& one) { out.types.push_back(type(one)); });
     types_ = out.types.size();
     each(in["bodies"], [&](const JsonIn& one) { out.bodies.push_back(body(one)); });
@@ -68,7 +69,8 @@ class Reader {
   }
 
   void header(const JsonIn& in) const {
-    in.only({"format", "version", "model", "microbatches", "optimizer", "types", "bodies", "ranks"});
+    in.only(
+        {"format", "version", "model", "microbatches", "optimizer", "precision", "types", "bodies", "ranks"});
     if (in["format"].text() != "partita.program")
       in["format"].fail(fmt::format("is \"{}\", needs to be \"partita.program\"", in["format"].text()));
     if (in["version"].integer() != kProgramVersion)
@@ -83,20 +85,6 @@ class Reader {
   /// short file cannot ask for much memory.
   int32_t used(const JsonIn& in) const {
     return static_cast<int32_t>(in.integer(0, std::min(bytes_, kMaxCount)));
-  }
-
-  static OptimizerSpec optimizer(const JsonIn& in) {
-    in.only({"name", "lr", "beta1", "beta2", "eps", "weight_decay", "momentum"});
-    std::string name = in["name"].text();
-    if (name != "adamw" && name != "sgd" && name != "none")
-      in["name"].fail(fmt::format("is \"{}\", needs to be adamw, sgd or none", name));
-    return {.name = name,
-            .lr = in["lr"].number(),
-            .beta1 = in["beta1"].number(),
-            .beta2 = in["beta2"].number(),
-            .eps = in["eps"].number(),
-            .weight_decay = in["weight_decay"].number(),
-            .momentum = in["momentum"].number()};
   }
 
   static DType dtype(const JsonIn& in) {

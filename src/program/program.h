@@ -52,11 +52,17 @@ enum class InstrKind : uint8_t {
   kZeros,          // out[0] = zeros
   kAdd,            // in[0] += in[1] in place; out[0] names the storage of in[0]
   kMove,           // out[0] names the storage of in[0] too
-  kOptimize        // in = parameter, gradient, states...; the parameter is updated in place; out[0] names it
+  kCast,           // out[0] = copy of in[0] in another dtype
+  kScale,          // in[0] *= the loss scale of this step, in place; out[0] names the storage of in[0]
+  kSquares,        // in[0], one float64, += the sum of the squares of in[1], in place; out[0] names it
+  kClip,     // in[0], a gradient, *= what the sum of all squares in[1] asks for, in place: the loss scale
+             // taken out, the norm clipped; out[0] names the storage of in[0]
+  kOptimize  // in = parameter, gradient, states..., master copy (where has_master), sum of the squares of
+             // all gradients (where needs_norm); the parameter is updated in place; out[0] names it
 };
 
 /// One instruction of a body. Names in `drop` (inputs, or outputs nobody reads) die after it; a storage goes
-/// when its last name goes. kAllReduce, kAdd and kOptimize may have out[0] == in[0]: the slot then holds the
+/// when its last name goes. Instructions in place (words.h) may have out[0] == in[0]: the slot then holds the
 /// new value.
 struct Instr {
   InstrKind kind = InstrKind::kCompute;
@@ -100,7 +106,7 @@ struct Action {
 
 /// Before the step starts, `slot` (kRank, or kFrame of `microbatch`: a batch input) holds this box of this
 /// tensor, sliced from the global value, dense. `state` >= 0: optimizer state number `state` of the tensor,
-/// zeros before the first step.
+/// zeros before the first step; the number after the last: its master copy, the tensor's own value before it.
 struct Load {
   Slot slot;
   int32_t microbatch = 0;

@@ -25,6 +25,10 @@ inline constexpr InstrRow kInstrRows[] = {
     {InstrKind::kZeros, "zeros", 0, 1, false, false, false},
     {InstrKind::kAdd, "add", 2, 1, false, false, true},
     {InstrKind::kMove, "move", 1, 1, false, false, false},
+    {InstrKind::kCast, "cast", 1, 1, false, false, false},
+    {InstrKind::kScale, "scale", 1, 1, false, false, true},
+    {InstrKind::kSquares, "squares", 2, 1, false, false, true},
+    {InstrKind::kClip, "clip", 2, 1, false, false, true},
     {InstrKind::kOptimize, "optimize", -1, 1, false, false, true},
 };
 inline constexpr const InstrRow& row_of(InstrKind kind) { return kInstrRows[static_cast<int>(kind)]; }

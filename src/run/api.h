@@ -14,6 +14,7 @@ struct StepReport {
   double loss = 0;
   Seconds seconds = 0;            // from giving out the batch to the end of the last rank
   Seconds optimizer_seconds = 0;  // of these in optimizer updates, on the rank with most
+  bool skipped = false;           // a gradient overflowed: nothing was updated, the loss scale was halved
 };
 
 /// Whole values after a step, put together from the ranks' results; keyed by the parameter's or buffer's

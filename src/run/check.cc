@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "program/words.h"
 
 namespace partita {
 namespace {
@@ -58,23 +59,13 @@ struct Checker {
   }
 
   void operands(const Instr& instr) const {
-    struct Count {
-      InstrKind kind;
-      size_t in, out, types;
-    };
-    constexpr Count kCounts[] = {{InstrKind::kAllReduce, 1, 1, 1},     {InstrKind::kAllGather, 1, 1, 1},
-                                 {InstrKind::kReduceScatter, 1, 1, 1}, {InstrKind::kSlice, 1, 1, 1},
-                                 {InstrKind::kZeros, 0, 1, 1},         {InstrKind::kAdd, 2, 1, 0},
-                                 {InstrKind::kMove, 1, 1, 0},          {InstrKind::kOptimize, 2, 1, 0}};
-    for (const Count& count : kCounts) {
-      if (count.kind != instr.kind) continue;
-      bool inputs =
-          instr.kind == InstrKind::kOptimize ? instr.in.size() >= count.in : instr.in.size() == count.in;
-      if (!inputs || instr.out.size() != count.out || instr.types.size() < count.types ||
-          instr.out[0].index < 0)
-        fail("an instruction with {} inputs and {} outputs", instr.in.size(), instr.out.size());
-      if (count.types && !instr.types[0]) fail("an output without a type");
-    }
+    if (instr.kind == InstrKind::kCompute) return;
+    const InstrRow& row = row_of(instr.kind);
+    bool inputs = row.in < 0 ? instr.in.size() >= 2 : instr.in.size() == static_cast<size_t>(row.in);
+    if (!inputs || instr.out.size() != static_cast<size_t>(row.out) || instr.out[0].index < 0)
+      fail("an instruction with {} inputs and {} outputs", instr.in.size(), instr.out.size());
+    bool typed = instr.kind != InstrKind::kMove && (!row.in_place || row.collective);
+    if (typed && (instr.types.empty() || !instr.types[0])) fail("an output without a type");
   }
 
   Touched touched(const Body& body) {
@@ -90,8 +81,7 @@ struct Checker {
       add(result.read, instr.in);
       add(result.changed, instr.out);
       add(result.changed, instr.drop);
-      bool in_place = instr.kind == InstrKind::kAllReduce || instr.kind == InstrKind::kAdd;
-      if (in_place) add(result.changed, {instr.in[0]});
+      if (row_of(instr.kind).in_place) add(result.changed, {instr.in[0]});
       if (instr.kind == InstrKind::kOptimize) add(result.changed, instr.in);
     }
     return result;
@@ -198,9 +188,7 @@ class RankChecker {
   }
 
   void group_of(const Instr& instr) const {
-    bool collective = instr.kind == InstrKind::kAllReduce || instr.kind == InstrKind::kAllGather ||
-                      instr.kind == InstrKind::kReduceScatter;
-    if (!collective) return;
+    if (!row_of(instr.kind).collective) return;
     if (instr.group < 0 || static_cast<size_t>(instr.group) >= self_.groups.size())
       check_.fail("no group {}", instr.group);
     if (instr.kind != InstrKind::kAllReduce && instr.pieces.size() != self_.groups[instr.group].size())

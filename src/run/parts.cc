@@ -16,7 +16,7 @@ Box box_of(const Tensor& part) {
   return box;
 }
 
-TensorType dense(const Tensor& part) { return {part.shape, row_major(part.shape), part.dtype}; }
+TensorType dense(const Tensor& part, DType dtype) { return {part.shape, row_major(part.shape), dtype}; }
 
 }  // namespace
 
@@ -28,7 +28,8 @@ HostViews with_parts(const Model& model, HostViews weights, HostTensors& storage
         whole->second.dtype != tensor.dtype)
       continue;
     HostTensor& copy = storage.emplace(tensor.name, HostTensor(tensor.shape, tensor.dtype)).first->second;
-    slice_box(whole->second, leaves_of(whole->second.shape), box_of(tensor), copy.data.data(), dense(tensor));
+    slice_box(whole->second, leaves_of(whole->second.shape), box_of(tensor), copy.data.data(),
+              dense(tensor, tensor.dtype));
     weights.emplace(tensor.name, copy);
   }
   return weights;
@@ -39,8 +40,10 @@ void join_parts(const Model& model, HostTensors& values) {
     auto piece = values.find(tensor.name);
     if (!tensor.part.whole || piece == values.end()) continue;
     const Tensor& whole = model[tensor.part.whole];
-    HostTensor& joined = values.try_emplace(whole.name, whole.shape, whole.dtype).first->second;
-    place_box(joined, leaves_of(whole.shape), box_of(tensor), piece->second.data.data(), dense(tensor));
+    DType dtype = piece->second.dtype;
+    HostTensor& joined = values.try_emplace(whole.name, whole.shape, dtype).first->second;
+    place_box(joined, leaves_of(whole.shape), box_of(tensor), piece->second.data.data(),
+              dense(tensor, dtype));
     values.erase(piece);
   }
 }

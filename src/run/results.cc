@@ -17,10 +17,10 @@ std::map<Key, Assembly> assemble(const Model& model, const Program& program, con
   for (size_t r = 0; r < program.ranks.size(); ++r)
     for (const Result& result : program.ranks[r].results) {
       if (!wanted(result)) continue;
-      const Tensor& tensor = model[result.tensor];
-      auto [found, added] = assemblies.try_emplace(Key(result.kind, result.tensor), tensor.shape,
-                                                   tensor.dtype, leaves[result.tensor.value]);
       TensorSpan span = fetch(static_cast<int32_t>(r), result.slot);
+      auto [found, added] =
+          assemblies.try_emplace(Key(result.kind, result.tensor), model[result.tensor].shape, span.type.dtype,
+                                 leaves[result.tensor.value]);
       found->second.add(result.box, span.data, span.type);
     }
   for (const auto& [key, assembly] : assemblies)

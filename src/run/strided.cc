@@ -111,4 +111,24 @@ void sum_strided(std::byte* to, const std::vector<const std::byte*>& from, std::
   });
 }
 
+double sum_of_squares(const std::byte* from, std::vector<Extent> extents, DType dtype) {
+  if (is_empty(extents)) return 0;
+  extents = normalize(std::move(extents));
+  const Extent& inner = extents.back();
+  // Sums of a run are added up by runs, so that small terms are not lost in a large total.
+  double total = 0;
+  visit_dtype(dtype, [&]<class T>(T) {
+    for_each_run(extents, 0, 0, 0, [&](int64_t, int64_t f) {
+      const auto* in = reinterpret_cast<const T*>(from) + f;
+      double run = 0;
+      for (int64_t i = 0; i < inner.size; ++i) {
+        double value = static_cast<double>(in[i * inner.from]);
+        run += value * value;
+      }
+      total += run;
+    });
+  });
+  return total;
+}
+
 }  // namespace partita

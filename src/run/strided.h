@@ -23,4 +23,8 @@ void copy_strided(std::byte* to, const std::byte* from, std::vector<Extent> exte
 void sum_strided(std::byte* to, const std::vector<const std::byte*>& from, std::vector<Extent> extents,
                  DType dtype);
 
+/// The sum of the squares of all elements, in double precision; of `extents` the `from` side is walked.
+/// REQUIRES: not complex. Example: {3, 4} gives 25.
+double sum_of_squares(const std::byte* from, std::vector<Extent> extents, DType dtype);
+
 }  // namespace partita

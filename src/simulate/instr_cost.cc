@@ -23,7 +23,8 @@ Seconds InstrCosts::compute(const Instr& instr, const std::vector<TypeId>& in) c
   for (TypeId type : in) moved += bytes(type);
   if (instr.kind == InstrKind::kSlice) moved = 2 * bytes(instr.types[0]);
   if (instr.kind == InstrKind::kZeros) moved = bytes(instr.types[0]);
-  if (instr.kind == InstrKind::kAdd) moved += bytes(in[0]);
+  if (instr.kind == InstrKind::kAdd || instr.kind == InstrKind::kScale) moved += bytes(in[0]);
+  if (instr.kind == InstrKind::kCast) moved += bytes(instr.types[0]);
   if (instr.kind == InstrKind::kOptimize)
     moved += moved - bytes(in[1]);  // all but the gradient are written back
   if (instr.kind != InstrKind::kCompute) {

@@ -1,4 +1,4 @@
-// The nine faults a lowering could make, each made on programs of real plans: the certificate says which rank
+// Faults a lowering could make, each made on programs of real plans: the certificate says which rank
 // and which instruction, and what is wrong.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -54,6 +54,30 @@ const Fault kFaults[] = {
      mutants::freed_too_early,
      {.pp = 2, .microbatches = 4},
      "reads .*, which was freed too early, at action"},
+    {"square_left_out",
+     mutants::left_out<InstrKind::kSquares>,
+     {.dp = 2, .optimizer = {.clip = 1}},
+     "uses the norm before it holds .* once: 0 of its [0-9]+ elements are counted"},
+    {"square_counted_twice",
+     mutants::done_twice<InstrKind::kSquares>,
+     {.tp = 2, .optimizer = {.clip = 1}},
+     "uses the norm before it holds .* once"},
+    {"norm_not_reduced",
+     mutants::left_out<InstrKind::kAllReduce>,
+     {.dp = 2, .zero = 3, .optimizer = {.clip = 1}},
+     "uses the norm before it holds .* once"},
+    {"not_clipped",
+     mutants::left_out<InstrKind::kClip>,
+     {.pp = 2, .microbatches = 4, .optimizer = {.clip = 1}},
+     "updates .* with .*, needs it clipped"},
+    {"not_scaled",
+     mutants::left_out<InstrKind::kScale>,
+     {.dp = 2, .optimizer = {.precision = {.loss_scale = 8}}},
+     "reads .*, needs it times the loss scale"},
+    {"scaled_twice",
+     mutants::done_twice<InstrKind::kScale>,
+     {.dp = 2, .optimizer = {.precision = {.loss_scale = 8}}},
+     "scales the gradient of the loss twice"},
 };
 
 /// Rank, action, body and instruction, before what is wrong.

@@ -173,6 +173,34 @@ inline Mutant swapped_receives(Program program) {
   return {};
 }
 
+/// The last instruction of a kind in a body does nothing, in all shapes of the body alike.
+template <InstrKind kKind>
+Mutant left_out(Program program) {
+  auto [b, first] = find(program, kKind);
+  if (b < 0) return {};
+  std::string name = program.bodies[b].name;
+  for (Body& body : program.bodies) {
+    int last = -1;
+    for (size_t i = 0; i < body.instrs.size(); ++i)
+      if (body.name == name && body.instrs[i].kind == kKind) last = static_cast<int>(i);
+    if (last >= 0) make_idle(body, last);
+  }
+  return program;
+}
+
+/// The first instruction of a kind that works in one slot happens twice.
+template <InstrKind kKind>
+Mutant done_twice(Program program) {
+  auto [b, i] = find(program, kKind);
+  if (b < 0) return {};
+  Body& body = program.bodies[b];
+  Instr again = body.instrs[i];
+  body.instrs[i].drop.clear();
+  body.instrs.insert(body.instrs.begin() + i, again);
+  body.instrs[i].drop.clear();
+  return program;
+}
+
 inline bool updates_with(const Program& program, Slot gradient) {
   return find(program, InstrKind::kOptimize, [&](const Instr& instr) {
            return instr.in[1] == gradient;

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
 #include "run/cut.h"
 #include "run/show.h"
+#include "run/strided.h"
 
 namespace partita {
 namespace {
@@ -57,6 +59,13 @@ at::Tensor laid_out_as(const at::Tensor& grad, const at::Tensor& parameter) {
   return copy;
 }
 
+double squares(const TensorSpan& tensor) {
+  std::vector<Extent> extents;
+  for (size_t d = 0; d < tensor.type.shape.size(); ++d)
+    extents.push_back({tensor.type.shape[d], tensor.type.strides[d], tensor.type.strides[d]});
+  return sum_of_squares(tensor.data, std::move(extents), tensor.type.dtype);
+}
+
 // What a fused optimizer works on: one parameter, its gradient and states, and the step number.
 struct Update {
   at::Tensor parameter, gradient;
@@ -96,8 +105,10 @@ Rank::Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>
       frames_(program.microbatches, std::vector<at::Tensor>(program.ranks[rank].frame_slots)),
       step_(at::zeros({}, at::kFloat)) {}
 
-void Rank::begin_step(int64_t step) {
+void Rank::begin_step(int64_t step, double loss_scale) {
   step_number_ = step;
+  loss_scale_ = loss_scale;
+  overflowed_ = false;
   optimizer_seconds_ = 0;
   *step_.mutable_data_ptr<float>() = static_cast<float>(step);
 }
@@ -153,6 +164,22 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
     case InstrKind::kMove:
       out = defined(slots[instr.in[0]]);
       break;
+    case InstrKind::kCast:
+      out = partita::allocate(program_[instr.types[0]]);
+      out.copy_(defined(slots[instr.in[0]]));
+      break;
+    case InstrKind::kScale:
+      out = defined(slots[instr.in[0]]);
+      out.mul_(loss_scale_);
+      break;
+    case InstrKind::kClip:
+      out = defined(slots[instr.in[0]]);
+      out.mul_(gradient_factor(*defined(slots[instr.in[1]]).const_data_ptr<double>()));
+      break;
+    case InstrKind::kSquares:
+      out = defined(slots[instr.in[0]]);
+      *out.mutable_data_ptr<double>() += squares(span_of(defined(slots[instr.in[1]])));
+      break;
     case InstrKind::kOptimize: {
       auto begin = std::chrono::steady_clock::now();
       out = optimize(instr, slots);
@@ -180,16 +207,31 @@ at::Tensor Rank::collective(const Instr& instr, const at::Tensor& in) {
   return out;
 }
 
+// What gradients are multiplied with before the update: the loss scale is taken out, their norm clipped as
+// torch.nn.utils.clip_grad_norm_ does. Sets overflowed_.
+double Rank::gradient_factor(double squares) {
+  const OptimizerSpec& spec = program_.optimizer;
+  double scale = spec.precision.loss_scale > 0 ? loss_scale_ : 1;
+  overflowed_ = spec.precision.loss_scale > 0 && !std::isfinite(squares);
+  double factor = 1 / scale;
+  if (spec.clip > 0) factor *= std::min(1.0, spec.clip / (std::sqrt(squares) / scale + 1e-6));
+  return factor;
+}
+
 at::Tensor Rank::optimize(const Instr& instr, const Slots& slots) {
   const OptimizerSpec& spec = program_.optimizer;
-  Update update{defined(slots[instr.in[0]]), {}, {}, step_, step_number_};
-  update.gradient = laid_out_as(defined(slots[instr.in[1]]), update.parameter);
-  for (size_t i = 2; i < instr.in.size(); ++i) update.states.push_back(defined(slots[instr.in[i]]));
-  CHECK_EQ(static_cast<int>(update.states.size()), optimizer_states(spec));
+  at::Tensor parameter = defined(slots[instr.in[0]]), gradient = defined(slots[instr.in[1]]);
+  size_t states = 2 + optimizer_states(spec);
+  bool master = instr.in.size() > states + (spec.needs_norm() ? 1 : 0);
+  Update update{master ? defined(slots[instr.in[states]]) : parameter, {}, {}, step_, step_number_};
+  update.gradient = laid_out_as(gradient, update.parameter);
+  for (size_t i = 2; i < states; ++i) update.states.push_back(defined(slots[instr.in[i]]));
+  if (overflowed_) return parameter;
   for (const OptimizerRow& row : kOptimizers)
     if (row.name == spec.name) {
       row.update(spec, update);
-      return update.parameter;
+      if (master) parameter.copy_(update.parameter);
+      return parameter;
     }
   throw RunError(fmt::format("no optimizer \"{}\"", spec.name));
 }

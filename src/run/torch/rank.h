@@ -16,8 +16,10 @@ class Rank {
   Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>& bodies, Communicator& comm,
        Position& at);
 
-  /// The step number the optimizer corrects its moments with, from 1.
-  void begin_step(int64_t step);
+  /// The step number the optimizer corrects its moments with, from 1, and the loss scale.
+  void begin_step(int64_t step, double loss_scale);
+  /// Was the update of this step skipped, since a gradient was not finite?
+  bool overflowed() const { return overflowed_; }
   /// Spent in optimizer updates since `begin_step`.
   Seconds optimizer_seconds() const { return optimizer_seconds_; }
   void run(BodyId body, int32_t microbatch);
@@ -33,6 +35,7 @@ class Rank {
   void execute(const PreparedInstr& prepared, const Slots& slots);
   at::Tensor collective(const Instr& instr, const at::Tensor& in);
   at::Tensor optimize(const Instr& instr, const Slots& slots);
+  double gradient_factor(double squares);
 
   const Program& program_;
   const std::vector<PreparedBody>& bodies_;
@@ -43,6 +46,8 @@ class Rank {
   torch::jit::Stack stack_;                      // scratch of dispatcher calls
   at::Tensor step_;                              // float32, what the fused optimizers read
   int64_t step_number_ = 0;
+  double loss_scale_ = 1;
+  bool overflowed_ = false;
   Seconds optimizer_seconds_ = 0;
 };
 

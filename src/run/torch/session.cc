@@ -59,6 +59,7 @@ struct Session::State {
   void load_next(int32_t rank);
   void load_batch(int32_t rank, const HostViews& batch);
   void put(int32_t rank, const Load& load, const HostView& whole);
+  void put_wider(int32_t rank, const Load& load, const HostView& whole);
   void keep_copies(const HostViews& weights);
   void renew_copies();
   Fetch fetch();
@@ -77,7 +78,8 @@ struct Session::State {
   std::map<TensorId, HostTensor>
       copies;  // whole values that a step does not leave where the next one needs them
   Crew crew;
-  int64_t steps = 0;
+  int64_t steps = 0, updates = 0;  // steps that overflowed update nothing
+  LossScale scale;
 };
 
 Session::State::State(const Runnable& step, const HostViews& weights, const RunOptions& options)
@@ -97,6 +99,7 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
     for (const NextLoad& next : plans.back())
       if (next.next != Next::kBatch) find_value(weights, model[next.load->tensor], "weights");
   }
+  scale.value = program.optimizer.precision.loss_scale;
   keep_copies(weights);
   install_counting_allocator();
   on_ranks([&](int32_t rank) { load_first(rank, weights); });
@@ -130,6 +133,13 @@ void Session::State::put(int32_t rank, const Load& load, const HostView& whole) 
   slice_box(whole, leaves[load.tensor.value], load.box, local.data, local.type);
 }
 
+// The master copy starts as the parameter, in more bits.
+void Session::State::put_wider(int32_t rank, const Load& load, const HostView& whole) {
+  TensorSpan local = ranks[rank].span(load.slot, load.microbatch);
+  HostTensor wide = from_doubles(whole.shape, local.type.dtype, to_doubles(whole));
+  slice_box(wide, leaves[load.tensor.value], load.box, local.data, local.type);
+}
+
 void Session::State::load_first(int32_t rank, const HostViews& weights) {
   world.position(rank).doing = "load weights";
   for (const NextLoad& next : plans[rank]) {
@@ -140,6 +150,8 @@ void Session::State::load_first(int32_t rank, const HostViews& weights) {
       ranks[rank].allocate(next.load->slot, 0, next.load->type);
       at::Tensor& state = ranks[rank].value(next.load->slot);
       if (state.nbytes()) std::memset(state.mutable_data_ptr(), 0, state.nbytes());
+      if (next.load->state == optimizer_states(program.optimizer))
+        put_wider(rank, *next.load, weights.at(model[next.load->tensor].name));
     }
   }
 }
@@ -212,16 +224,19 @@ StepReport Session::step(const HostViews& batch) {
     Position& at = s.world.position(rank) = {.step = s.steps + 1, .doing = "load batch"};
     if (s.steps > 0) s.load_next(rank);
     s.load_batch(rank, batch);
-    s.ranks[rank].begin_step(s.steps + 1);
+    s.ranks[rank].begin_step(s.updates + 1, s.scale.value);
     walk(s.program.ranks[rank], s.ranks[rank], s.comms[rank], at);
     s.world.finish(rank);
   });
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   ++s.steps;
+  bool skipped = s.ranks[0].overflowed();
+  if (!skipped) ++s.updates;
+  s.scale = after_step(s.scale, skipped);
   s.renew_copies();
   Seconds updating = 0;
   for (const Rank& rank : s.ranks) updating = std::max(updating, rank.optimizer_seconds());
-  return {collect_loss(s.model, s.program, s.leaves, s.fetch()), elapsed.count(), updating};
+  return {collect_loss(s.model, s.program, s.leaves, s.fetch()), elapsed.count(), updating, skipped};
 }
 
 Values Session::values(const std::set<Result::Kind>& kinds) const {

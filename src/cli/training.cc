@@ -1,0 +1,87 @@
+#include "cli/training.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/names.h"
+
+namespace partita {
+namespace {
+
+/// What people mean by a word: compute and keep parameters in half precision, update a full copy.
+struct PrecisionRow {
+  const char* name;
+  const char* dtype;
+  Precision precision;
+};
+const PrecisionRow kPrecisions[] = {
+    {"fp32", "float32", {}},
+    {"bf16", "bfloat16", {.grad = DType::kFloat32, .master = DType::kFloat32}},
+    {"fp16", "float16", {.grad = DType::kFloat32, .master = DType::kFloat32, .loss_scale = 65536}}};
+
+DType role_dtype(const std::string& text, const std::string& where) {
+  DType dtype = parse_dtype(text, where);
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64)
+    input_error("{}: is {}, needs to be float32 or float64", where, text);
+  return dtype;
+}
+
+double scale_of(const std::string& text) {
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size() || !(value > 0) || !std::isfinite(value))
+    input_error("--precision loss_scale: \"{}\" is not a number above 0", text);
+  return value;
+}
+
+void set_role(const std::string& setting, Precision& precision) {
+  const std::vector<std::string> known = {"grad", "master", "loss_scale", "bf16", "fp16", "fp32"};
+  size_t equals = setting.find('=');
+  std::string role = setting.substr(0, equals),
+              value = equals == setting.npos ? "" : setting.substr(equals + 1);
+  if (role == "grad" && !value.empty()) {
+    precision.grad = role_dtype(value, "--precision grad");
+  } else if (role == "master" && !value.empty()) {
+    precision.master = role_dtype(value, "--precision master");
+  } else if (role == "loss_scale" && !value.empty()) {
+    precision.loss_scale = scale_of(value);
+  } else {
+    input_error("--precision: \"{}\"; write bf16, fp16, or for example grad=float32,master=float32{}",
+                setting, did_you_mean(role, known));
+  }
+}
+
+}  // namespace
+
+void add_training_input(CLI::App& app, TrainingInput& input) {
+  app.add_option("--optimizer", input.optimizer, "adamw, sgd or none")
+      ->check(CLI::IsMember({"adamw", "sgd", "none"}))
+      ->capture_default_str();
+  app.add_option("--clip", input.clip, "largest norm of all gradients together")->check(CLI::PositiveNumber);
+  app.add_option(
+         "--precision", input.precision,
+         "bf16 or fp16: compute in it, keep float32 copies of the parameters, fp16 with a loss scale; or "
+         "grad=, master=, loss_scale= by hand")
+      ->delimiter(',');
+}
+
+OptimizerSpec load(const TrainingInput& input, ModelInput& model) {
+  OptimizerSpec optimizer{.name = input.optimizer, .clip = input.clip};
+  for (const std::string& setting : input.precision) {
+    const PrecisionRow* known = nullptr;
+    for (const PrecisionRow& row : kPrecisions)
+      if (row.name == setting) known = &row;
+    if (!known) {
+      set_role(setting, optimizer.precision);
+      continue;
+    }
+    optimizer.precision = known->precision;
+    if (model.dtype.empty()) model.dtype = known->dtype;
+  }
+  return optimizer;
+}
+
+}  // namespace partita

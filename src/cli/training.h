@@ -1,0 +1,20 @@
+#pragma once
+
+#include "cli/inputs.h"
+#include "model/optimizer.h"
+
+namespace partita {
+
+/// How a step trains, as flags: --optimizer, --clip, --precision.
+struct TrainingInput {
+  std::string optimizer = "adamw";
+  double clip = 0;
+  std::vector<std::string> precision;
+};
+/// `input` must live until the verb runs.
+void add_training_input(CLI::App& app, TrainingInput& input);
+
+/// `--precision bf16` and `fp16` also choose the dtype of the model, where --dtype does not.
+OptimizerSpec load(const TrainingInput& input, ModelInput& model);
+
+}  // namespace partita

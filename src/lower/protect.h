@@ -1,0 +1,11 @@
+#pragma once
+
+#include "lower/code.h"
+
+namespace partita {
+
+/// An all-reduce and a clip change their input in place. Where another name of that storage is read later, or
+/// where the input is a view with gaps, they get a copy to work on.
+void protect_in_place(const Model& model, StageCode& code);
+
+}  // namespace partita
