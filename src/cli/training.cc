@@ -60,7 +60,7 @@ void add_training_input(CLI::App& app, TrainingInput& input) {
   app.add_option("--optimizer", input.optimizer, "adamw, sgd or none")
       ->check(CLI::IsMember({"adamw", "sgd", "none"}))
       ->capture_default_str();
-  app.add_option("--clip", input.clip, "largest norm of all gradients together")->check(CLI::PositiveNumber);
+  app.add_option("--clip", input.clip, "largest norm of all gradients together");
   app.add_option(
          "--precision", input.precision,
          "bf16 or fp16: compute in it, keep float32 copies of the parameters, fp16 with a loss scale; or "
@@ -69,7 +69,9 @@ void add_training_input(CLI::App& app, TrainingInput& input) {
 }
 
 OptimizerSpec load(const TrainingInput& input, ModelInput& model) {
-  OptimizerSpec optimizer{.name = input.optimizer, .clip = input.clip};
+  if (input.clip && !(*input.clip > 0))
+    input_error("--clip: is {}, needs to be above 0; leave it out to clip nothing", *input.clip);
+  OptimizerSpec optimizer{.name = input.optimizer, .clip = input.clip.value_or(0)};
   for (const std::string& setting : input.precision) {
     const PrecisionRow* known = nullptr;
     for (const PrecisionRow& row : kPrecisions)

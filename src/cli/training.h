@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "cli/inputs.h"
 #include "model/optimizer.h"
 
@@ -8,7 +10,7 @@ namespace partita {
 /// How a step trains, as flags: --optimizer, --clip, --precision.
 struct TrainingInput {
   std::string optimizer = "adamw";
-  double clip = 0;
+  std::optional<double> clip;
   std::vector<std::string> precision;
 };
 /// `input` must live until the verb runs.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "program/check.h"
+#include "program/coverage.h"
 #include "program/gradient_rules.h"
 #include "program/ledger.h"
 #include "program/outcome.h"

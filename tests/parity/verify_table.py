@@ -40,6 +40,9 @@ PLANS = [
     ("pp2 x tp2", SMALL, "pipeline --ranks 4 --tp 2 --microbatches 4"),
     ("dp2 x pp2, batch of 8", DEEP, "pipeline --ranks 4 --dp 2 --microbatches 4"),
     ("dp2 x tp2", SMALL, "dp --ranks 4 --tp 2"),
+    ("dp3, clipped", SMALL, "dp --ranks 3 --clip 0.1"),
+    ("zero3-2 x tp2, clipped, loss scale", SMALL, "zero3 --ranks 4 --tp 2 --clip 0.1 --precision loss_scale=1024"),
+    ("dp2 x pp2, batch of 8, clipped", DEEP, "pipeline --ranks 4 --dp 2 --microbatches 4 --clip 0.1"),
     ("zero3-2 x tp2 x pp2", DEEP, "zero3 --ranks 8 --tp 2 --pp 2 --microbatches 2"),
 ]
 

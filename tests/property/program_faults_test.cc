@@ -64,7 +64,7 @@ const Fault kFaults[] = {
      "uses the norm before it holds .* once"},
     {"norm_not_reduced",
      mutants::left_out<InstrKind::kAllReduce>,
-     {.dp = 2, .zero = 3, .optimizer = {.clip = 1}},
+     {.pp = 2, .microbatches = 4, .optimizer = {.clip = 1}},
      "uses the norm before it holds .* once"},
     {"not_clipped",
      mutants::left_out<InstrKind::kClip>,

@@ -173,12 +173,13 @@ inline Mutant swapped_receives(Program program) {
   return {};
 }
 
-/// The last instruction of a kind in a body does nothing, in all shapes of the body alike.
+/// The last instruction of a kind does nothing, in all shapes of its body alike.
 template <InstrKind kKind>
 Mutant left_out(Program program) {
-  auto [b, first] = find(program, kKind);
-  if (b < 0) return {};
-  std::string name = program.bodies[b].name;
+  std::string name;
+  for (const Body& body : program.bodies)
+    if (first_of(body, kKind) >= 0) name = body.name;
+  if (name.empty()) return {};
   for (Body& body : program.bodies) {
     int last = -1;
     for (size_t i = 0; i < body.instrs.size(); ++i)

@@ -100,29 +100,31 @@ def test_small_updates_are_lost_without_a_master_copy_and_kept_with_one():
         for batch in batches(1) * 150:
             step(batch)
         changed[precision] = (step.module().norm.weight != 256.0).any().item()
-    assert changed == {
-None:
-  False, "bf16" : True
-}
+    assert changed == {None: False, "bf16": True}
+
 
 @pytest.mark.parametrize("clip", [None, 0.05])
 def test_overflow_skips_the_step_and_halves_the_scale(clip):
     batch = batches(1)[0]
     free = parallel(net(), "pipeline", {"microbatches": 2}, clip=clip)
     wanted = [free(batch) for _ in range(4)]
-    plan = free.plan.data | {
-  "precision" : { "loss_scale" : 2.0 * *129 }
-}
-#infinite in float32,
-    and so is half of it module = net() scaled =
-        partita.parallelize(module, batch, torch.optim.AdamW(module.parameters(), 1e-2),
-                            plan = partita.Plan(plan))
-            losses = [scaled(batch) for _ in range(12)] skipped =
-                          next(k for k in range(12) if losses[k + 1] != losses[k])
-                                  assert skipped >= 2 assert losses [skipped:skipped + 4] ==
-                          pytest.approx(wanted, rel = 1e-5)
+    # 2^129 is infinite in float32, and so is half of it.
+    plan = free.plan.data | {"precision": {"loss_scale": 2.0**129}}
+    module = net()
+    scaled = partita.parallelize(module, batch, torch.optim.AdamW(module.parameters(), 1e-2), plan=partita.Plan(plan))
+    losses = [scaled(batch) for _ in range(12)]
+    skipped = next(k for k in range(12) if losses[k + 1] != losses[k])
+    assert skipped >= 2
+    assert losses[skipped:skipped + 4] == pytest.approx(wanted, rel=1e-5)
 
-                              def test_a_float32_module_needs_autocast() : with pytest.raises(
-            partita.InputError,
-            match = "embed.weight is torch.float32, bf16 needs torch.bfloat16; call module.to") :
-                      parallel(net(), "dp", {}, precision = "bf16")
+
+def test_half_precision_trains_with_a_loss_scale():
+    module = net(torch.float16)
+    step = parallel(module, "dp", {}, precision="fp16")
+    losses = [step(batch) for batch in batches(1) * 30]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_a_float32_module_needs_autocast():
+    with pytest.raises(partita.InputError, match="embed.weight is torch.float32, bf16 needs torch.bfloat16; call module.to"):
+        parallel(net(), "dp", {}, precision="bf16")
