@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <map>
@@ -267,6 +268,7 @@ int small(int count) {
 
 int main(int argc, char** argv) {
   using partita::Placement;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a campaign is long: show what it has so far
   std::string what = argc > 1 ? argv[1] : "";
   int count = argc > 2 ? std::atoi(argv[2]) : 200;
   unsigned seed = argc > 3 ? unsigned(std::atoi(argv[3])) : 1;

@@ -8,6 +8,7 @@ namespace partita {
 namespace {
 
 constexpr int64_t kNever = INT64_MAX;
+constexpr int kNoDevice = -1;
 
 // Memory of one device under the banker's rule.
 class Vault {
@@ -63,6 +64,10 @@ class Lister {
     listed_.end.assign(flow.lines.size() * m_, -1);
     for (int device = 0; device < flow.devices; ++device) vaults_.emplace_back(flow, device);
     find_owners();
+    size_t leaves = 2;
+    while (leaves < size_t(flow.devices)) leaves *= 2;
+    winner_.assign(2 * leaves, kNoDevice);
+    for (int device = 0; device < flow.devices; ++device) winner_[leaves + device] = device;
     warmup_ = policy.warmup;
     if (warmup_.empty()) warmup_.assign(flow.devices, INT64_MAX);
   }
@@ -96,11 +101,21 @@ class Lister {
   }
 
   int earliest_device() const {
-    int device = 0;
-    for (int d = 1; d < flow_.devices; ++d)
-      if (best_[d].start < best_[device].start) device = d;
-    CHECK(best_[device].line >= 0);
-    return device;
+    CHECK(best_[winner_[1]].line >= 0);
+    return winner_[1];
+  }
+
+  // Of two devices the one that starts first, of equals the one with the lower number.
+  int earlier(int a, int b) const {
+    if (b == kNoDevice || a == kNoDevice) return b == kNoDevice ? a : b;
+    return best_[b].start < best_[a].start ? b : a;
+  }
+
+  // Plays the matches of a device again after its choice changed: a tournament knows the first of many
+  // devices without asking them all.
+  void compete(int device) {
+    for (size_t node = (size_t(device) + winner_.size() / 2) / 2; node > 0; node /= 2)
+      winner_[node] = earlier(winner_[2 * node], winner_[2 * node + 1]);
   }
 
   // The forward line whose micro-batches leave through each line; -1 where none does.
@@ -173,6 +188,7 @@ class Lister {
       best_rank = rank;
     }
     best_[device] = best;
+    compete(device);
   }
 
   void append(int device) {
@@ -206,6 +222,7 @@ class Lister {
   std::vector<int64_t> free_, starts_, warmup_, ready_;
   std::vector<char> room_;
   std::vector<Choice> best_;
+  std::vector<int> winner_;  // a tournament of the devices: the root is 1, the leaves are the second half
   std::vector<Vault> vaults_;
   Listed listed_;
 };

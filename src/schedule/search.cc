@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "schedule/blocks.h"
 #include "schedule/bound.h"
 #include "schedule/exact.h"
 #include "schedule/list_schedule.h"
@@ -26,7 +27,7 @@ struct Candidate {
 struct Work {
   int64_t least, per_op;
 };
-constexpr Work kPasses{320'000, 40}, kReplanPasses{20'000, 5};
+constexpr Work kPasses{320'000, 40}, kReplanPasses{50'000, 2};
 // Shares of the work after which the next part of a search begins.
 constexpr double kListed = 0.35, kTunedShare = 0.45, kPaced = 0.8;
 
@@ -145,8 +146,10 @@ class Search {
     std::vector<Candidate> chosen(pool_.begin(), pool_.begin() + std::min(pool_.size(), kPolished));
     for (const Candidate& candidate : chosen) {
       if (optimal()) return;
-      Listed better =
-          polish(flow_, candidate.listed, {problem_.objective, problem_.objective}, bound_, share, spent_);
+      Listed better = problem_.objective == Objective::kMakespan
+                          ? shorten(flow_, candidate.listed, bound_, share, spent_)
+                          : polish(flow_, candidate.listed, {problem_.objective, problem_.objective}, bound_,
+                                   share, spent_);
       if (!known(better)) offer(std::move(better), candidate.origin + ", polished");
     }
   }

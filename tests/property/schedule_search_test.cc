@@ -1,12 +1,15 @@
 // The search against exhaustive enumeration, against named schedules on uneven stages, and against its bound.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <random>
 #include <unordered_set>
 
 #include "base/error.h"
+#include "schedule/blocks.h"
 #include "schedule/evaluate.h"
 #include "schedule/search.h"
 #include "schedule_problems.h"
@@ -147,6 +150,41 @@ TEST(ScheduleSearch, BothWaysNeverWorseThanTheNamedOnes) {
       EXPECT_EQ(check(found.schedule), std::vector<std::string>{});
       EXPECT_EQ(evaluate(found.schedule, problem.costs).makespan, found.objective);
     }
+}
+
+// Any order, along its critical path: the same operations, within the caps, never longer, and often shorter.
+TEST(ScheduleSearch, ShorteningKeepsCapsAndOperations) {
+  constexpr unsigned kSeed = 7;
+  std::mt19937 random(kSeed);
+  int shorter = 0;
+  for (int i = 0; i < 60; ++i) {
+    SCOPED_TRACE(fmt::format("seed {} case {}", kSeed, i));
+    const int devices = 2 + int(random() % 4), chunks = 1 + int(random() % 3), m = 2 + int(random() % 6);
+    const bool split = random() % 2;
+    Schedule shape = blank("search", chunks == 1 ? Placement::kLinear : Placement::kLoop,
+                           {.devices = devices, .microbatches = m}, chunks);
+    Costs costs = uniform_costs({}, Rational(int(random() % 3), 10), devices * chunks);
+    for (StageCost& stage : costs.stages) {
+      stage = {1 + int(random() % 4), 1 + int(random() % 4), 1 + int(random() % 4), 0};
+      stage.backward = stage.input_grad + stage.weight_grad;
+    }
+    const int64_t cap = chunks * (1 + int64_t(random() % devices));
+    Flow flow = make_flow(shape, to_ticks(costs, devices, devices * chunks, m), split,
+                          std::vector<int64_t>(devices, cap));
+    Policy policy{.rank = std::vector<int64_t>(flow.lines.size() * size_t(m))};
+    for (int64_t& rank : policy.rank) rank = int64_t(random() % 100);
+    Listed from = *list_schedule(flow, policy);
+    int64_t spent = 0;
+    Listed to = shorten(flow, from, 0, 500'000, spent);
+    EXPECT_LE(to.makespan, from.makespan);
+    EXPECT_TRUE(within_caps(flow, to.order));
+    EXPECT_EQ(retime(flow, to.order).end, to.end);
+    for (int d = 0; d < devices; ++d)
+      EXPECT_TRUE(std::is_permutation(to.order[d].begin(), to.order[d].end(), from.order[d].begin(),
+                                      from.order[d].end()));
+    shorter += to.makespan < from.makespan;
+  }
+  EXPECT_GT(shorter, 20);
 }
 
 TEST(ScheduleSearch, SameAnswerTwiceAndReplanKeepsWhatItCanNotImprove) {
