@@ -18,11 +18,12 @@ struct NameRow {
   int64_t RecipeSpec::*takes;
   int zero = 0;
   bool sequence = false;
+  int64_t pieces = 1;
 };
 constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},       {"zero1", &RecipeSpec::dp, 1},
                               {"zero2", &RecipeSpec::dp, 2}, {"zero3", &RecipeSpec::dp, 3},
                               {"tp", &RecipeSpec::tp},       {"sp", &RecipeSpec::tp, 0, true},
-                              {"pipeline", &RecipeSpec::pp}};
+                              {"pipeline", &RecipeSpec::pp}, {"coshard", &RecipeSpec::dp, 0, false, 2}};
 
 /// Zero: not given.
 struct Options {
@@ -58,6 +59,7 @@ RecipeSpec spec_of(const Options& options) {
                 spec.dp, spec.tp, spec.pp, options.ranks);
   spec.zero = std::max(spec.zero, row.zero);
   spec.sequence = row.sequence;
+  spec.pieces = std::max(spec.pieces, row.pieces);
   // A pipeline with one micro-batch would leave all stages but one idle.
   spec.microbatches = options.microbatches ? options.microbatches : spec.pp;
   return spec;
@@ -82,8 +84,9 @@ void add_recipe(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   RecipeSpec& sizes = options->sizes;
   auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  app.add_option("NAME", options->name,
-                 "dp, zero1, zero2, zero3, tp, sp or pipeline; it gets the ranks the sizes below leave")
+  app.add_option(
+         "NAME", options->name,
+         "dp, zero1, zero2, zero3, tp, sp, pipeline or coshard; it gets the ranks the sizes below leave")
       ->required();
   add_model_input(app, options->model);
   app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);
@@ -98,6 +101,10 @@ void add_recipe(CLI::App& app, Command& command) {
       ->check(positive);
   app.add_option("--microbatches", options->microbatches,
                  "pieces of the batch, one after another; as many as stages without it")
+      ->check(positive);
+  app.add_option(
+         "--pieces", sizes.pieces,
+         "co-shard: repeated modules run in this many pieces over heads and hidden, made again in backward")
       ->check(positive);
   app.add_flag("--recompute", sizes.recompute,
                "run repeated modules again in backward instead of keeping what they made");

@@ -20,12 +20,13 @@ struct Value {
   TensorId tensor = {};
   Layout layout;
   Segment made = Segment::kPrologue;
-  bool loaded = false;       // there before the step starts
-  bool lasting = false;      // loaded and kept from step to step: parameters, states, buffers, constants
-  bool accumulator = false;  // complete only after the loop
-  int state = -1;            // loaded optimizer state of the tensor
-  int storage = -1;          // the value whose storage it shares; itself where it has its own
-  std::optional<DType> as;   // a copy in another dtype than the tensor's
+  bool loaded = false;        // there before the step starts
+  bool lasting = false;       // loaded and kept from step to step: parameters, states, buffers, constants
+  bool accumulator = false;   // complete only after the loop
+  int state = -1;             // loaded optimizer state of the tensor
+  int storage = -1;           // the value whose storage it shares; itself where it has its own
+  std::optional<DType> as;    // a copy in another dtype than the tensor's
+  int loop = -1, piece = -1;  // inside a LoopRule's loop: which, and which piece
 };
 
 /// One instruction of a stage, before coordinates are filled in.
@@ -48,6 +49,7 @@ struct Transfer {
 
 /// Everything one stage runs, in layouts rather than boxes.
 struct StageCode {
+  size_t time = 0;  // the axis of micro-batches
   std::vector<Value> values;
   std::vector<CodeStep> segments[kSegments];
   std::vector<std::pair<int, TensorId>> gradients;  // value, parameter

@@ -54,7 +54,11 @@ Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transfo
 Box Instantiator::box(int value) const {
   const Value& v = code_.values[value];
   if (!v.tensor) return {};
-  return box_of(whole_box(atoms_, v.tensor), v.layout, split_.axis_sizes, coordinates_);
+  Box whole = whole_box(atoms_, v.tensor);
+  if (v.piece < 0) return box_of(whole, v.layout, split_.axis_sizes, coordinates_);
+  std::vector<int64_t> coordinates = coordinates_;
+  coordinates[split_.loop_axis[v.loop]] = v.piece;
+  return box_of(whole, v.layout, split_.axis_sizes, coordinates);
 }
 
 TypeId Instantiator::type(int value) {
@@ -96,13 +100,23 @@ Instr Instantiator::instr(const CodeStep& step) {
       step.kind == InstrKind::kReduceScatter)
     collective(step, out);
   if (step.kind == InstrKind::kSlice) slice(step, out);
+  if (step.kind == InstrKind::kConcat) {
+    out.cut = cut_at(box(step.out[0]), step);
+    for (int in : step.in) out.pieces.push_back(box(in)[step.dim][step.leaf].length());
+  }
   // Replicated -> addends: the first rank of the axis keeps the value, the others hold zero.
-  bool keeps_nothing = step.kind == InstrKind::kMove && !step.axes.empty() && coordinates_[step.axes[0]] != 0;
+  bool keeps_nothing = step.kind == InstrKind::kMove && !step.axes.empty() && !is_first(step);
   if (keeps_nothing) {
     out.kind = InstrKind::kZeros;
     out.in.clear();
   }
   return out;
+}
+
+bool Instantiator::is_first(const CodeStep& step) const {
+  const Value& out = code_.values[step.out[0]];
+  size_t axis = step.axes[0];
+  return (axis > split_.time_axis() ? out.piece : coordinates_[axis]) == 0;
 }
 
 void Instantiator::compute(const CodeStep& step, Instr& out) {

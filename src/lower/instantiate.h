@@ -50,6 +50,8 @@ class Instantiator {
   Cut cut_at(const Box& box, const CodeStep& step) const;
   int32_t group(const std::vector<int>& axes);
   bool counts_here(const CodeStep& step) const;
+  /// Does the addend of a replicated value lie here: on the first rank of the axis, or its first piece?
+  bool is_first(const CodeStep& step) const;
 
   const Model& model_;
   const Atoms& atoms_;

@@ -13,31 +13,31 @@ namespace partita {
 namespace {
 
 /// Coordinates of the device at `index` of a stage, row-major over the mesh.
-std::vector<int64_t> coordinates_of(int64_t index, const std::vector<int64_t>& axis_sizes) {
-  std::vector<int64_t> coordinates(axis_sizes.size());
-  for (size_t axis = axis_sizes.size() - 1; axis-- > 0;) {
-    coordinates[axis] = index % axis_sizes[axis];
-    index /= axis_sizes[axis];
+std::vector<int64_t> coordinates_of(int64_t index, const Transformed& split) {
+  std::vector<int64_t> coordinates(split.axis_sizes.size());
+  for (size_t axis = split.time_axis(); axis-- > 0;) {
+    coordinates[axis] = index % split.axis_sizes[axis];
+    index /= split.axis_sizes[axis];
   }
   return coordinates;
 }
 
-int64_t index_of(const std::vector<int64_t>& coordinates, const std::vector<int64_t>& axis_sizes) {
+int64_t index_of(const std::vector<int64_t>& coordinates, const Transformed& split) {
   int64_t index = 0;
-  for (size_t axis = 0; axis + 1 < axis_sizes.size(); ++axis)
-    index = index * axis_sizes[axis] + coordinates[axis];
+  for (size_t axis = 0; axis < split.time_axis(); ++axis)
+    index = index * split.axis_sizes[axis] + coordinates[axis];
   return index;
 }
 
 /// Ranks that differ from these coordinates only on `axes`, in row-major order of those axes.
 std::vector<int32_t> members(std::vector<int64_t> coordinates, const std::vector<int>& axes,
-                             const std::vector<int64_t>& axis_sizes, const std::vector<int32_t>& devices) {
+                             const Transformed& split, const std::vector<int32_t>& devices) {
   std::vector<int32_t> ranks;
   for (int axis : axes) coordinates[axis] = 0;
   while (true) {
-    ranks.push_back(devices[index_of(coordinates, axis_sizes)]);
+    ranks.push_back(devices[index_of(coordinates, split)]);
     size_t k = axes.size();
-    while (k > 0 && ++coordinates[axes[k - 1]] == axis_sizes[axes[k - 1]]) coordinates[axes[--k]] = 0;
+    while (k > 0 && ++coordinates[axes[k - 1]] == split.axis_sizes[axes[k - 1]]) coordinates[axes[--k]] = 0;
     if (k == 0) return ranks;
   }
 }
@@ -82,7 +82,7 @@ class Materializer {
   void fill_rank(int stage, int64_t index, const Placement& placement, Instantiator& instantiator) {
     const std::vector<int32_t>& devices = plan_.stages[stage].devices;
     RankProgram& rank = program_.ranks[devices[index]];
-    std::vector<int64_t> coordinates = coordinates_of(index, split_.axis_sizes);
+    std::vector<int64_t> coordinates = coordinates_of(index, split_);
     std::vector<std::array<BodyId, kSegments>> bodies = make_bodies(stage, coordinates, instantiator);
     instantiator.stand_at(coordinates);
     rank.rank_slots = placement.rank_slots;
@@ -97,15 +97,15 @@ class Materializer {
                                  .index = index,
                                  .bodies = bodies,
                                  .type = [&](int value, int microbatch) {
-                                   coordinates.back() = microbatch;
+                                   coordinates[split_.time_axis()] = microbatch;
                                    instantiator.stand_at(coordinates);
                                    return instantiator.type(value);
                                  }});
-    coordinates.back() = 0;
+    coordinates[split_.time_axis()] = 0;
     for (const std::vector<int>& axes : instantiator.groups())
       rank.groups.push_back(axes == std::vector{Instantiator::kEveryone}
                                 ? everyone()
-                                : members(coordinates, axes, split_.axis_sizes, devices));
+                                : members(coordinates, axes, split_, devices));
   }
 
   // One body per segment and class of coordinates; the library keeps equal ones of several classes once.
@@ -114,7 +114,7 @@ class Materializer {
     constexpr const char* kNames[] = {"prologue", "forward", "backward", "epilogue"};
     std::vector<std::array<BodyId, kSegments>> bodies(plan_.microbatches);
     for (int64_t m = 0; m < plan_.microbatches; ++m) {
-      coordinates.back() = m;
+      coordinates[split_.time_axis()] = m;
       for (int s = 0; s < kSegments; ++s) {
         Segment segment = static_cast<Segment>(s);
         bool once = segment == Segment::kPrologue || segment == Segment::kEpilogue;
@@ -173,7 +173,7 @@ class Materializer {
       int id = static_cast<int>(v);
       int64_t count = placement.slot(id).space == Space::kFrame ? plan_.microbatches : 1;
       for (int64_t m = 0; m < count; ++m) {
-        coordinates.back() = m;
+        coordinates[split_.time_axis()] = m;
         instantiator.stand_at(coordinates);
         rank.loads.push_back({.slot = placement.slot(id),
                               .microbatch = static_cast<int32_t>(m),
@@ -183,7 +183,7 @@ class Materializer {
                               .state = values[v].state});
       }
     }
-    coordinates.back() = 0;
+    coordinates[split_.time_axis()] = 0;
     instantiator.stand_at(coordinates);
   }
 

@@ -62,7 +62,7 @@ class Placer {
 
   Slot slot_of(int v) {
     const Value& value = code_.values[v];
-    bool batch_piece = value.loaded && value.layout.back().kind == AxisLayout::kShard;
+    bool batch_piece = value.loaded && value.layout[code_.time].kind == AxisLayout::kShard;
     if (batch_piece) return frame_slot();
     if (value.loaded || value.accumulator || kept_.contains(v) || !in_loop(value.made)) {
       bool local = !value.loaded && !value.accumulator && !kept_.contains(v) && !uses_[v].several_segments &&

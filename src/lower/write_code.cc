@@ -22,11 +22,15 @@ class CodeWriter {
   CodeWriter(const Model& model, const Plan& plan, const Transformed& transformed, const Assigned& assigned)
       : model_(model), plan_(plan), split_(transformed), assigned_(assigned) {
     code_.stages.resize(plan.stages.size());
+    for (StageCode& stage : code_.stages) stage.time = transformed.time_axis();
     have_.resize(plan.stages.size(), std::vector<std::vector<Available>>(model.tensors.size()));
     producer_.assign(model.tensors.size(), -1);
     for (size_t i = 0; i < model.ops.size(); ++i)
       for (TensorId id : model.ops[i].outputs)
         if (id) producer_[id.value] = static_cast<int>(i);
+    readers_.resize(model.tensors.size());
+    for (size_t i = 0; i < model.ops.size(); ++i)
+      for (TensorId id : inputs_of(model.ops[i])) readers_[id.value].push_back(i);
     find_wanted_after();
     find_dropped();
     for (auto [parameter, gradient] : model.gradients) parameter_of_[gradient] = parameter;
@@ -35,7 +39,8 @@ class CodeWriter {
 
   Code write() {
     for (size_t i = 0; i < model_.ops.size(); ++i)
-      for (int stage : assigned_.stages[i]) emit(stage, segment_of(i), i);
+      for (int stage : assigned_.stages[i]) take(stage, i);
+    run_pending();
     StageCode& last = code_.stages[assigned_.loss_stage];
     last.loss = want(assigned_.loss_stage, Segment::kEpilogue, model_.loss, replicated());
     for (auto [buffer, value] : model_.buffers) {
@@ -108,8 +113,21 @@ class CodeWriter {
     return dropped_[tensor.value] && segment == Segment::kBackward && home(tensor) == stage;
   }
 
+  /// Inside which loop code is written, and for which piece.
+  struct Place {
+    int loop = -1, piece = -1;
+  };
+
+  bool cut_by_loop(const Layout& layout) const {
+    return place_.loop >= 0 && layout[split_.loop_axis[place_.loop]].kind != AxisLayout::kReplicated;
+  }
+
   int add_value(int stage, Value value) {
     std::vector<Value>& values = code_.stages[stage].values;
+    if (cut_by_loop(value.layout)) {
+      value.loop = place_.loop;
+      value.piece = place_.piece;
+    }
     if (value.storage < 0) value.storage = static_cast<int>(values.size());
     values.push_back(std::move(value));
     return static_cast<int>(values.size()) - 1;
@@ -125,6 +143,7 @@ class CodeWriter {
 
   bool usable(int stage, const Available& one, Segment segment) const {
     const Value& v = value(stage, one.value);
+    if (v.piece >= 0 && (v.loop != place_.loop || v.piece != place_.piece)) return false;
     if (v.accumulator) return segment == Segment::kEpilogue;
     if (one.segment_only || run_again(stage, segment, v.tensor)) return v.made == segment;
     bool gone = loops() && segment == Segment::kEpilogue && !v.loaded &&
@@ -132,7 +151,141 @@ class CodeWriter {
     return v.made <= segment && !gone;
   }
 
-  void emit(int stage, Segment segment, size_t i) {
+  /// Ops of one loop in a row, not yet written: they are written once for each piece.
+  struct Pending {
+    int stage = -1, loop = -1;
+    Segment segment = Segment::kForward;
+    std::vector<size_t> ops;
+  };
+
+  void take(int stage, size_t i) {
+    int loop = split_.ops[i].loop;
+    Segment segment = segment_of(i);
+    bool same = loop >= 0 && pending_.loop == loop && pending_.stage == stage && pending_.segment == segment;
+    if (!pending_.ops.empty() && (same ? needs_it_whole(i) : loop >= 0 || reads_pending(i))) {
+      run_pending();
+      same = false;
+    }
+    if (loop < 0) {
+      emit(stage, segment, i);
+      return;
+    }
+    if (!same) pending_ = {stage, loop, segment, {}};
+    pending_.ops.push_back(i);
+  }
+
+  bool made_in(const std::vector<size_t>& ops, TensorId tensor) const {
+    int producer = producer_[tensor.value];
+    return producer >= 0 && std::find(ops.begin(), ops.end(), static_cast<size_t>(producer)) != ops.end();
+  }
+
+  bool reads_pending(size_t i) const {
+    std::vector<TensorId> ins = inputs_of(model_.ops[i]);
+    return std::any_of(ins.begin(), ins.end(), [&](TensorId id) { return made_in(pending_.ops, id); });
+  }
+
+  // An op of the loop itself that needs other pieces than its own of what the loop makes: the loop ends, and
+  // another begins.
+  bool needs_it_whole(size_t i) const {
+    size_t axis = split_.loop_axis[pending_.loop];
+    std::vector<TensorId> ins = inputs_of(model_.ops[i]);
+    for (size_t k = 0; k < ins.size(); ++k) {
+      if (!made_in(pending_.ops, ins[k])) continue;
+      if (made_of(ins[k])[axis] != split_.ops[i].need[k][axis]) return true;
+    }
+    return false;
+  }
+
+  void run_pending() {
+    Pending group = std::move(pending_);
+    pending_ = {};
+    if (group.ops.empty()) return;
+    for (size_t i : group.ops) group_of_[i] = groups_.size();
+    groups_.push_back(group.ops);
+    run_loop(group.stage, group.segment, group.loop, group.ops);
+  }
+
+  // Writes the ops once for each piece. What others read is added up piece by piece, or joined at the end.
+  void run_loop(int stage, Segment segment, int loop, const std::vector<size_t>& ops) {
+    Place before = place_;
+    size_t axis = split_.loop_axis[loop];
+    std::map<TensorId, std::vector<int>> made;  // by piece
+    std::map<TensorId, int> sums;
+    for (int piece = 0; piece < plan_.loops[loop].size; ++piece) {
+      place_ = {loop, piece};
+      for (size_t i : ops) {
+        for (int id : emit(stage, segment, i)) {
+          if (id < 0 || !read_outside(segment, value(stage, id).tensor, ops)) continue;
+          TensorId tensor = value(stage, id).tensor;
+          if (value(stage, id).layout[axis].kind != AxisLayout::kPartial) {
+            made[tensor].push_back(id);
+            continue;
+          }
+          auto [sum, fresh] = sums.try_emplace(tensor);
+          if (fresh) {
+            Layout layout = value(stage, id).layout;
+            layout[axis] = AxisLayout{};
+            sum->second = add_value(stage, {.tensor = tensor, .layout = layout, .made = segment});
+            push(stage, segment, {.kind = InstrKind::kZeros, .out = {sum->second}});
+          }
+          push(stage, segment, {.kind = InstrKind::kAdd, .in = {sum->second, id}, .out = {sum->second}});
+        }
+      }
+    }
+    place_ = before;
+    for (size_t i : ops)
+      for (TensorId tensor : model_.ops[i].outputs)
+        if (tensor) end_loop(stage, segment, axis, tensor, made, sums);
+  }
+
+  void end_loop(int stage, Segment segment, size_t axis, TensorId tensor,
+                const std::map<TensorId, std::vector<int>>& made, const std::map<TensorId, int>& sums) {
+    std::erase_if(have(stage, tensor), [&](const Available& one) {
+      return value(stage, one.value).layout[axis].kind == AxisLayout::kPartial;
+    });
+    int whole = -1;
+    if (auto sum = sums.find(tensor); sum != sums.end()) whole = sum->second;
+    if (auto pieces = made.find(tensor); pieces != made.end())
+      whole = join(stage, segment, axis, pieces->second);
+    if (whole < 0) return;
+    have(stage, tensor).push_back({whole, false});
+    settle_output(stage, segment, whole);
+  }
+
+  int join(int stage, Segment segment, size_t axis, const std::vector<int>& pieces) {
+    const Value& first = value(stage, pieces[0]);
+    AxisLayout cut = first.layout[axis];
+    if (cut.kind == AxisLayout::kReplicated) return pieces[0];
+    Value whole{.tensor = first.tensor, .layout = first.layout, .made = segment};
+    whole.layout[axis] = AxisLayout{};
+    int id = add_value(stage, std::move(whole));
+    push(stage, segment,
+         {.kind = InstrKind::kConcat, .in = pieces, .out = {id}, .dim = cut.dim, .leaf = cut.leaf});
+    return id;
+  }
+
+  // Does anything read it that cannot take the pieces of this loop as they are?
+  bool read_outside(Segment segment, TensorId tensor, const std::vector<size_t>& ops) const {
+    if (wanted_after_[tensor.value]) return true;
+    return std::any_of(readers_[tensor.value].begin(), readers_[tensor.value].end(), [&](size_t reader) {
+      bool made_again = segment == Segment::kForward && model_.ops[reader].backward && dropped_[tensor.value];
+      if (made_again || std::find(ops.begin(), ops.end(), reader) != ops.end()) return false;
+      return split_.ops[reader].loop != split_.ops[ops[0]].loop || needs_other_pieces(tensor, reader);
+    });
+  }
+
+  // In backward the same loop may read the pieces that forward left.
+  bool needs_other_pieces(TensorId tensor, size_t reader) const {
+    size_t axis = split_.loop_axis[split_.ops[reader].loop];
+    const AxisLayout& made = made_of(tensor)[axis];
+    std::vector<TensorId> ins = inputs_of(model_.ops[reader]);
+    for (size_t k = 0; k < ins.size(); ++k)
+      if (ins[k] == tensor && (made.kind != AxisLayout::kShard || split_.ops[reader].need[k][axis] != made))
+        return true;
+    return false;
+  }
+
+  std::vector<int> emit(int stage, Segment segment, size_t i) {
     const Op& op = model_.ops[i];
     const SplitOp& split = split_.ops[i];
     CodeStep step{.op = OpId{static_cast<int32_t>(i)}};
@@ -153,9 +306,11 @@ class CodeWriter {
     push(stage, segment, std::move(step));
     if (plan_.optimizer.precision.loss_scale > 0 && op.outputs[0] == loss_gradient_)
       push(stage, segment, {.kind = InstrKind::kScale, .in = {outs[0]}, .out = {outs[0]}});
-    if (split.level != Level::kInside) return;
-    for (int out : outs)
-      if (out >= 0) settle_output(stage, segment, out);
+    // What a loop makes is settled when it is whole.
+    if (split.level == Level::kInside && split.loop < 0)
+      for (int out : outs)
+        if (out >= 0) settle_output(stage, segment, out);
+    return outs;
   }
 
   // A gradient stored in pieces is reduced as soon as it is made; a sum over micro-batches starts to
@@ -219,7 +374,8 @@ class CodeWriter {
     Role role = model_[tensor].role;
     if (role != Role::kValue && role != Role::kParameter) {
       Layout kept = need;
-      if (role != Role::kBatchInput) kept[time()] = AxisLayout{};
+      for (size_t axis = role == Role::kBatchInput ? time() + 1 : time(); axis < kept.size(); ++axis)
+        kept[axis] = AxisLayout{};
       int id = load(stage, tensor, kept);
       return kept == need ? id : convert(stage, segment, id, need);
     }
@@ -262,10 +418,34 @@ class CodeWriter {
     }
     size_t op = producer_[tensor.value];
     Level level = split_.ops[op].level;
-    if (run_again(stage, segment, tensor)) return emit(stage, segment, op);
+    if (run_again(stage, segment, tensor)) return make_again(stage, segment, tensor, need);
     if (level == Level::kInside) return bring(stage, segment, tensor, need);
     bool early = level == Level::kBefore && !is_view(model_.ops[op]);
     emit(stage, early ? Segment::kPrologue : segment, op);
+  }
+
+  // Inside its own loop a piece is made again where a piece is needed; else all of the loop runs again.
+  void make_again(int stage, Segment segment, TensorId tensor, const Layout& need) {
+    size_t op = producer_[tensor.value];
+    int loop = split_.ops[op].loop;
+    if (loop < 0 ||
+        (loop == place_.loop && made_of(tensor)[split_.loop_axis[loop]] == need[split_.loop_axis[loop]])) {
+      emit(stage, segment, op);
+      return;
+    }
+    std::vector<size_t> ops;
+    for (size_t i : groups_[group_of_.at(op)])
+      if (i <= op) ops.push_back(i);
+    Place before = place_;
+    place_ = {};
+    run_loop(stage, segment, loop, ops);
+    place_ = before;
+  }
+
+  const Layout& made_of(TensorId tensor) const {
+    const Op& producer = model_.ops[producer_[tensor.value]];
+    size_t o = std::find(producer.outputs.begin(), producer.outputs.end(), tensor) - producer.outputs.begin();
+    return split_.ops[producer_[tensor.value]].made[o];
   }
 
   // From the stage that makes it, to the same coordinates of this one.
@@ -281,7 +461,13 @@ class CodeWriter {
           source = one.value;
       CHECK(source >= 0);
     } else {
-      source = want(from, after, tensor, need);
+      // Pieces of a loop are cut out where the loop runs.
+      Layout whole = need;
+      std::fill(whole.begin() + static_cast<ptrdiff_t>(time()) + 1, whole.end(), AxisLayout{});
+      Place before = place_;
+      place_ = {};
+      source = want(from, after, tensor, whole);
+      place_ = before;
     }
     const Value& sent = value(from, source);
     if (sent.accumulator) after = Segment::kEpilogue;
@@ -450,6 +636,11 @@ class CodeWriter {
   Code code_;
   std::vector<std::vector<std::vector<Available>>> have_;  // stage, tensor
   std::vector<int> producer_;
+  std::vector<std::vector<size_t>> readers_;  // by tensor: ops
+  Pending pending_;
+  Place place_;
+  std::vector<std::vector<size_t>> groups_;  // ops that ran in one loop
+  std::map<size_t, size_t> group_of_;        // by op
   std::vector<bool> wanted_after_;
   std::vector<bool> dropped_;  // by tensor: not kept for backward, made again there
   std::map<TensorId, TensorId> parameter_of_;

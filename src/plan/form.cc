@@ -7,8 +7,9 @@ namespace partita {
 
 Form form_of(const Plan& plan) {
   if (plan.unpack) return Form::kUnpacked;
-  return plan.mesh_size() > 1 || plan.microbatches > 1 || !plan.recompute.empty() ? Form::kSplit
-                                                                                  : Form::kCaptured;
+  return plan.mesh_size() > 1 || plan.microbatches > 1 || !plan.recompute.empty() || !plan.loops.empty()
+             ? Form::kSplit
+             : Form::kCaptured;
 }
 
 Model in_form(const Model& model, Form form) {

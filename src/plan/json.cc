@@ -61,17 +61,32 @@ std::vector<MeshAxis> read_mesh(const JsonIn& in) {
   return mesh;
 }
 
-/// The atom of the one time loop there may be, which makes the micro-batches.
-std::string read_loops(const JsonIn& in, int64_t microbatches) {
-  if (in.size() > 1) in.fail("one time loop, \"mb\", is known; more come later");
-  if (in.size() == 0 && microbatches > 1) in.fail("needs the loop \"mb\" that makes the micro-batches");
-  if (in.size() == 0) return "";
-  JsonIn loop = in[0];
-  loop.only({"name", "size", "atom"});
-  if (loop["name"].text() != "mb") loop["name"].fail("needs to be \"mb\"");
-  if (loop["size"].integer() != microbatches)
-    loop["size"].fail(fmt::format("is {}, but microbatches is {}", loop["size"].integer(), microbatches));
-  return loop["atom"].text();
+LoopRule read_loop(const JsonIn& in) {
+  in.only({"name", "size", "ops", "atoms"});
+  return {.name = in["name"].text(),
+          .size = in["size"].integer(2, 1 << 20),
+          .ops = in["ops"].texts(),
+          .atoms = in["atoms"].texts()};
+}
+
+/// The loop "mb" makes the micro-batches and encloses everything; others enclose some ops.
+void read_loops(const JsonIn& in, Plan& plan) {
+  bool found = false;
+  for (size_t i = 0; i < in.size(); ++i) {
+    JsonIn loop = in[i];
+    if (loop["name"].text() != "mb") {
+      plan.loops.push_back(read_loop(loop));
+      continue;
+    }
+    loop.only({"name", "size", "atom"});
+    if (found) loop["name"].fail("is there already");
+    if (loop["size"].integer() != plan.microbatches)
+      loop["size"].fail(
+          fmt::format("is {}, but microbatches is {}", loop["size"].integer(), plan.microbatches));
+    plan.microbatch_atom = loop["atom"].text();
+    found = true;
+  }
+  if (!found && plan.microbatches > 1) in.fail("needs the loop \"mb\" that makes the micro-batches");
 }
 
 void read_header(const JsonIn& in) {
@@ -98,6 +113,9 @@ std::string to_json(const Plan& plan) {
   out["loops"] = Json::array();
   if (plan.microbatches > 1)
     out["loops"].push_back({{"name", "mb"}, {"size", plan.microbatches}, {"atom", plan.microbatch_atom}});
+  for (const LoopRule& loop : plan.loops)
+    out["loops"].push_back(
+        {{"name", loop.name}, {"size", loop.size}, {"ops", loop.ops}, {"atoms", loop.atoms}});
   out["stages"] = Json::array();
   for (const Stage& s : plan.stages) out["stages"].push_back({{"ops", s.ops}, {"devices", s.devices}});
   out["split"] = Json::array();
@@ -126,7 +144,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   plan.mesh = read_mesh(in["mesh"]);
   if (in.has("unpack")) plan.unpack = in["unpack"].boolean();
   plan.microbatches = in["microbatches"].integer(1, 1 << 20);
-  plan.microbatch_atom = read_loops(in["loops"], plan.microbatches);
+  read_loops(in["loops"], plan);
   plan.stages = read_list<Stage>(in["stages"], read_stage);
   plan.split = read_list<SplitRule>(in["split"], read_split);
   plan.store = read_list<StoreRule>(in["store"], read_store);

@@ -88,12 +88,34 @@ void check_lengths(const Plan& plan, const Model& model, const Atoms& atoms, Fau
           if (seen.insert(name).second) cut(name, axis.name, axis.size);
   }
   if (plan.microbatches > 1) cut(plan.microbatch_atom, "micro-batches", plan.microbatches);
+  std::set<std::pair<std::string, std::string>> looped;
+  for (const LoopRule& rule : plan.loops)
+    for (const std::string& name : rule.atoms)
+      if (looped.insert({rule.name, name}).second) cut(name, rule.name, rule.size);
   for (const auto& [atom, use] : parts)
     if (atoms.sizes[atom.value] < use.first)
       faults.push_back(
           fmt::format("split: {} has length {}, which cannot feed {} pieces ({}); use fewer ranks or "
                       "micro-batches, or a larger batch",
                       atoms.names[atom.value], atoms.sizes[atom.value], use.first, use.second));
+}
+
+void check_loop(const Plan& plan, size_t i, const Model& model, const Atoms& atoms,
+                const std::vector<std::string>& ops, Faults& faults) {
+  const LoopRule& rule = plan.loops[i];
+  std::string where = fmt::format("loops: {}", rule.name);
+  if (rule.size < 2) faults.push_back(fmt::format("{}: needs at least 2 pieces", where));
+  for (size_t j = 0; j < i; ++j)
+    if (plan.loops[j].name == rule.name && plan.loops[j].size != rule.size)
+      faults.push_back(fmt::format("{}: has {} pieces and elsewhere {}; give one of them another name", where,
+                                   rule.size, plan.loops[j].size));
+  bool any = false;
+  for (const std::string& pattern : rule.ops)
+    any |= std::any_of(ops.begin(), ops.end(), [&](const std::string& op) { return matches(pattern, op); });
+  if (!any)
+    faults.push_back(fmt::format("{}: no op of this model is called {}; ops are module.path/op", where,
+                                 fmt::join(rule.ops, " or ")));
+  for (const std::string& atom : rule.atoms) find_atom(model, atoms, atom, where);
 }
 
 }  // namespace
@@ -110,6 +132,7 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
     check_axis(plan, plan.split[i].axis, fmt::format("split[{}]", i), faults);
     check_pattern(plan.split[i].ops, ops, fmt::format("split[{}]", i), faults);
   }
+  for (size_t i = 0; i < plan.loops.size(); ++i) check_loop(plan, i, model, atoms, ops, faults);
   std::vector<std::string> params;
   for (const Tensor& tensor : model.tensors)
     if (tensor.role == Role::kParameter) params.push_back(tensor.name);

@@ -44,6 +44,16 @@ struct StoreRule {
   bool operator==(const StoreRule&) const = default;
 };
 
+/// Ops matching a pattern run in `size` pieces, one after another, each splitting one of these atoms: a loop
+/// in time. What it leaves in pieces is put together after it, what it leaves as addends is added up at once.
+/// Rules of one name cut the same axis; each is a loop of its own.
+struct LoopRule {
+  std::string name;
+  int64_t size = 1;
+  std::vector<std::string> ops, atoms;
+  bool operator==(const LoopRule&) const = default;
+};
+
 /// Forward ops matching a pattern are run again in backward instead of keeping what they made; what ops
 /// outside of the block read of it is kept. Blocks that follow each other are rules of their own, so that one
 /// block is alive at a time.
@@ -66,6 +76,7 @@ struct Plan {
   std::vector<Stage> stages;    // at least one
   std::vector<SplitRule> split;
   std::vector<StoreRule> store;
+  std::vector<LoopRule> loops;
   std::vector<RecomputeRule> recompute;
   std::string schedule = "1f1b";
   OptimizerSpec optimizer;

@@ -1,6 +1,7 @@
 #include "plan/recipe.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -28,18 +29,47 @@ int64_t size_of(const Atoms& atoms, const std::string& name) {
   return 0;
 }
 
-// Modules whose path ends with its first number: "transformer.h.0", "encoder.block.3".
+// "encoder.layers.0.blocks.1.attention" -> {"encoder.layers.0", "encoder.layers.0.blocks.1"}.
+std::vector<std::string> numbered_modules(const std::string& path) {
+  std::vector<std::string> out;
+  for (size_t begin = 0; begin < path.size();) {
+    size_t end = std::min(path.find('.', begin), path.size());
+    if (path.find_first_not_of("0123456789", begin) >= end) out.push_back(path.substr(0, end));
+    begin = end + 1;
+  }
+  return out;
+}
+
+// The modules of a list: "transformer.h.0". A module that is little more than a list itself, as a stage of
+// Swin is, counts as its own modules; one of few ops is no module to keep apart.
 std::vector<RecomputeRule> repeated_modules(const Model& model) {
+  std::map<std::string, int> ops,
+      inside;  // by numbered module: its forward ops, and those in numbered ones of it
+  std::map<std::string, std::set<std::string>> parts;
+  for (const Op& op : model.ops) {
+    if (op.backward || op.name.find('/') == op.name.npos) continue;
+    std::vector<std::string> modules = numbered_modules(op.name.substr(0, op.name.find('/')));
+    for (size_t d = 0; d < modules.size(); ++d) {
+      ++ops[modules[d]];
+      if (d + 1 == modules.size()) continue;
+      ++inside[modules[d]];
+      parts[modules[d]].insert(modules[d + 1]);
+    }
+  }
+  auto is_list = [&](const std::string& module) {
+    constexpr int kFewOps = 8;
+    int count = static_cast<int>(parts[module].size());
+    return count > 1 && inside[module] * 5 >= ops[module] * 4 && inside[module] >= kFewOps * count;
+  };
   std::vector<RecomputeRule> rules;
   std::set<std::string> seen;
   for (const Op& op : model.ops) {
-    std::string path = op.name.substr(0, op.name.find('/'));
-    size_t number = path.find_first_of("0123456789");
-    while (number != path.npos && number > 0 && path[number - 1] != '.')
-      number = path.find_first_of("0123456789", number + 1);
-    if (op.backward || number == path.npos || path == op.name) continue;
-    std::string block = path.substr(0, path.find('.', number));
-    if (seen.insert(block).second) rules.push_back({.ops = {block + "/*", block + ".*"}});
+    if (op.backward || op.name.find('/') == op.name.npos) continue;
+    for (const std::string& module : numbered_modules(op.name.substr(0, op.name.find('/')))) {
+      if (is_list(module)) continue;
+      if (seen.insert(module).second) rules.push_back({.ops = {module + "/*", module + ".*"}});
+      break;
+    }
   }
   if (rules.empty()) input_error("recipe: this model has no repeated modules to recompute");
   return rules;
@@ -61,6 +91,7 @@ std::string summary(const RecipeSpec& spec) {
   if (spec.pp > 1) factor(fmt::format("pp{} {}", spec.pp, spec.schedule));
   if (text.empty()) text = "one device";
   if (spec.microbatches > 1) text += fmt::format(", {} micro-batches", spec.microbatches);
+  if (spec.pieces > 1) text += fmt::format(", {} pieces", spec.pieces);
   if (spec.recompute) text += ", recompute";
   return text;
 }
@@ -127,6 +158,19 @@ void RecipeBook::add_sequence(Plan& plan) const {
     if (rule.axis.starts_with("tp")) rule.atoms.push_back(tokens);
 }
 
+// SuperScaler's co-shard: what tensor parallel gives to several devices, one device does one after another;
+// in backward each piece is made again.
+void RecipeBook::add_pieces(int64_t parts, Plan& plan) {
+  const Stated& stated = unpacked_ ? *unpacked_ : split_;
+  plan.unpack = unpacked_.has_value();
+  std::vector<std::string> atoms;
+  for (const std::vector<std::string>& family : tensor_atoms(stated.model, stated.atoms, parts))
+    if (size_of(stated.atoms, family.front()) >= parts) atoms.push_back(family.front());
+  if (atoms.empty()) input_error("recipe: this model has nothing to run in {} pieces", parts);
+  for (const RecomputeRule& block : repeated_modules(model_))
+    plan.loops.push_back({.name = "piece", .size = parts, .ops = block.ops, .atoms = atoms});
+}
+
 Plan RecipeBook::plan(const RecipeSpec& spec) {
   Plan plan{.model = fingerprint(model_), .microbatches = spec.microbatches, .schedule = spec.schedule};
   plan.optimizer = spec.optimizer;
@@ -150,7 +194,8 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   }
   if (spec.tp > 1) add_tensor_axes(spec.tp, plan);
   if (spec.tp > 1 && spec.sequence) add_sequence(plan);
-  if (spec.recompute) plan.recompute = repeated_modules(model_);
+  if (spec.pieces > 1) add_pieces(spec.pieces, plan);
+  if (spec.recompute || spec.pieces > 1) plan.recompute = repeated_modules(model_);
   plan.stages = pipeline_stages(model_, spec.pp, spec.dp * spec.tp);
   plan.dtype = parameter_dtype(model_);
   return plan;

@@ -12,6 +12,7 @@ namespace partita {
 /// A product of the classic ways to parallelise, by their sizes.
 struct RecipeSpec {
   int64_t dp = 1, tp = 1, pp = 1;
+  int64_t pieces = 1;      // co-shard: repeated modules run in this many pieces over heads and hidden
   int zero = 0;            // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
   int64_t replicas = 1;    // of what zero keeps in pieces, each over dp / replicas ranks (HSDP)
   bool sequence = false;   // what tp leaves whole is split along the tokens (sequence parallel)
@@ -42,6 +43,7 @@ class RecipeBook {
   };
   void add_tensor_axes(int64_t parts, Plan& plan);
   void add_sequence(Plan& plan) const;
+  void add_pieces(int64_t parts, Plan& plan);
 
   const Model& model_;
   Stated split_;                    // decomposed

@@ -34,6 +34,7 @@ class Transformer {
       for (const SplitRule& rule : plan.split)
         if (rule.axis == plan.mesh[axis].name) seeds_[axis].push_back({rule.ops, atoms_of(rule.atoms)});
     if (plan.microbatches > 1) seeds_[plan.mesh.size()].push_back({"*", atoms_of({plan.microbatch_atom})});
+    add_loop_axes();
     level_.assign(model.tensors.size(), Level::kBefore);
     find_ancestry();
     store_tensors();
@@ -61,6 +62,36 @@ class Transformer {
   }
 
   size_t time() const { return plan_.mesh.size(); }
+
+  void add_loop_axes() {
+    std::vector<std::string> names;
+    for (const LoopRule& rule : plan_.loops) {
+      auto found = std::find(names.begin(), names.end(), rule.name);
+      if (found == names.end()) {
+        found = names.insert(names.end(), rule.name);
+        out_.axis_sizes.push_back(rule.size);
+      }
+      out_.loop_axis.push_back(time() + 1 + static_cast<size_t>(found - names.begin()));
+      loop_atoms_.push_back(atoms_of(rule.atoms));
+    }
+    out_.loop_axes = names.size();
+    made_in_.assign(model_.tensors.size(), {-1, false});
+  }
+
+  /// The rule whose loop may enclose this op: what any device may repeat is made once, whole.
+  int rule_of(size_t i) const {
+    for (size_t r = 0; r < plan_.loops.size() && !out_.light[i]; ++r)
+      for (const std::string& pattern : plan_.loops[r].ops)
+        if (matches(pattern, model_.ops[i].name)) return static_cast<int>(r);
+    return -1;
+  }
+
+  /// How an input lies along a loop's axis for an op inside it: in pieces only where the same loop made it.
+  AxisLayout have(TensorId id, size_t axis, size_t op) const {
+    if (axis <= time()) return layout_[id.value][axis];
+    bool same = made_in_[id.value] == std::pair(rule_of(op), model_.ops[op].backward);
+    return same ? layout_[id.value][axis] : AxisLayout{};
+  }
   Layout replicated() const { return Layout(out_.axis_sizes.size()); }
 
   void find_ancestry() {
@@ -88,7 +119,7 @@ class Transformer {
     for (size_t t = 0; t < model_.tensors.size(); ++t) {
       const Tensor& tensor = model_.tensors[t];
       if (tensor.role == Role::kValue) continue;
-      for (size_t axis = 0; axis < out_.axis_sizes.size(); ++axis) shard_by_seed(t, axis);
+      for (size_t axis = 0; axis <= time(); ++axis) shard_by_seed(t, axis);
     }
     out_.updated = layout_;
     for (size_t t = 0; t < model_.tensors.size(); ++t)
@@ -142,18 +173,20 @@ class Transformer {
     SplitOp split{.need = std::vector<Layout>(ins.size(), replicated()),
                   .made = std::vector<Layout>(op.outputs.size(), replicated())};
     bool inside = false;
-    for (size_t axis = 0; axis < out_.axis_sizes.size(); ++axis) {
+    for (size_t axis = 0; axis <= time(); ++axis) {
       Choice choice = choose(i, ins, axis);
       if (axis == time()) inside = choice.loop >= 0 || choice.pass;
       apply(i, choice, axis, split);
     }
     split.level = level_of(i, ins, inside);
+    if (split.level == Level::kInside) place_in_loop(i, ins, split);
     if (auto violation = check_time(i, ins, split)) return violation;
     settle(ins, split);
     for (size_t o = 0; o < op.outputs.size(); ++o) {
       if (!op.outputs[o]) continue;
       layout_[op.outputs[o].value] = split.made[o];
       level_[op.outputs[o].value] = split.level;
+      made_in_[op.outputs[o].value] = {split.loop, op.backward};
     }
     out_.ops.push_back(std::move(split));
     return std::nullopt;
@@ -204,6 +237,17 @@ class Transformer {
     return {.pass = passing_set(i, ins, axis)};
   }
 
+  void place_in_loop(size_t i, const std::vector<TensorId>& ins, SplitOp& split) const {
+    int rule = rule_of(i);
+    if (rule < 0) return;
+    size_t axis = out_.loop_axis[rule];
+    Choice choice{.loop = best_loop(i, ins, axis, loop_atoms_[rule])};
+    if (choice.loop < 0) choice.pass = passing_set(i, ins, axis);
+    if (choice.loop < 0 && !choice.pass) return;
+    split.loop = rule;
+    apply(i, choice, axis, split);
+  }
+
   // Of the free loops over these atoms the one that moves the fewest elements.
   int best_loop(size_t i, const std::vector<TensorId>& ins, size_t axis,
                 const std::set<AtomId>& atoms) const {
@@ -213,8 +257,8 @@ class Transformer {
     for (size_t l = 0; l < loops.size(); ++l) {
       if (loops[l].frozen || !atoms.contains(loops[l].atom) || loops[l].size < out_.axis_sizes[axis])
         continue;
-      if (axis == time() && loops[l].ins.empty()) continue;  // a constant is the same for every micro-batch
-      int64_t moved = moved_elements(loops[l], ins, axis);
+      if (axis >= time() && loops[l].ins.empty()) continue;  // a constant is the same for every micro-batch
+      int64_t moved = moved_elements(i, loops[l], ins, axis);
       if (best < 0 || moved < least) {
         best = static_cast<int>(l);
         least = moved;
@@ -223,13 +267,13 @@ class Transformer {
     return best;
   }
 
-  int64_t moved_elements(const Loop& loop, const std::vector<TensorId>& ins, size_t axis) const {
+  int64_t moved_elements(size_t i, const Loop& loop, const std::vector<TensorId>& ins, size_t axis) const {
     int64_t moved = 0;
     for (size_t k = 0; k < ins.size(); ++k) {
       AxisLayout want;
       for (const Pos& pos : loop.ins)
         if (pos.operand == static_cast<int>(k)) want = AxisLayout::shard(pos.dim, pos.leaf);
-      const AxisLayout& have = layout_[ins[k].value][axis];
+      AxisLayout have = this->have(ins[k], axis, i);
       int64_t elements = numel(model_[ins[k]].shape);
       if (have == want)
         moved -= want.kind == AxisLayout::kShard ? elements : 0;
@@ -246,12 +290,12 @@ class Transformer {
   // pass: anything else accumulates at once.
   const std::vector<int>* passing_set(size_t i, const std::vector<TensorId>& ins, size_t axis) const {
     bool view = is_view(model_.ops[i]);
-    if (axis == time() && !view) return nullptr;
+    if (axis >= time() && !view) return nullptr;
     for (const std::vector<int>& set : atoms_.ops[i].linear) {
       bool all = view || set.size() > 1;
       for (size_t k = 0; k < ins.size(); ++k) {
         bool member = std::find(set.begin(), set.end(), static_cast<int>(k)) != set.end();
-        all &= member == (layout_[ins[k].value][axis].kind == AxisLayout::kPartial);
+        all &= member == (have(ins[k], axis, i).kind == AxisLayout::kPartial);
       }
       if (all) return &set;
     }
@@ -286,7 +330,9 @@ class Transformer {
   std::map<size_t, std::vector<Seeds>> seeds_;
   std::vector<Layout> layout_;  // of every tensor, as later ops will find it
   std::vector<Level> level_;
-  std::vector<bool> fixed_;  // per op: no batch input leads to it
+  std::vector<bool> fixed_;                    // per op: no batch input leads to it
+  std::vector<std::set<AtomId>> loop_atoms_;   // by LoopRule
+  std::vector<std::pair<int, bool>> made_in_;  // by tensor: LoopRule, in backward
 };
 
 /// All ops that lead to the tensor.

@@ -16,12 +16,14 @@ enum class Level : uint8_t { kBefore, kInside, kAfter };
 struct SplitOp {
   std::vector<Layout> need, made;
   Level level = Level::kInside;
+  int loop = -1;  // the LoopRule whose loop it is inside of
 };
 
 /// Every op with its split over the axes of the plan: the first primitive. No devices, no order, no transfers
 /// yet.
 struct Transformed {
-  std::vector<int64_t> axis_sizes;  // mesh axes, then micro-batches
+  std::vector<int64_t> axis_sizes;  // mesh axes, then micro-batches, then loops by name
+  size_t loop_axes = 0;
   std::vector<SplitOp> ops;
   std::vector<Layout>
       stored;  // per tensor: parameters, buffers, constants and batch inputs as they lie at rest
@@ -29,7 +31,9 @@ struct Transformed {
       updated;  // per tensor: parameters as the optimizer updates them, their states, and their gradients
   std::vector<bool> light;  // per op: no trainable parameter leads to it, any device may repeat it
 
-  size_t time_axis() const { return axis_sizes.size() - 1; }
+  size_t time_axis() const { return axis_sizes.size() - 1 - loop_axes; }
+  /// Of each LoopRule.
+  std::vector<size_t> loop_axis;
 };
 
 /// REQUIRES: check(plan, model, atoms) is empty; `model` is decomposed when anything is split.

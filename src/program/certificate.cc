@@ -200,6 +200,8 @@ class Certifier {
         return compute(at, instr, in, ledger);
       case InstrKind::kSlice:
         return make(at, instr, ledger, cut_out(rules_, *in[0].meaning, instr.cut, instr.begin, instr.length));
+      case InstrKind::kConcat:
+        return concat(at, instr, in, ledger);
       case InstrKind::kZeros:
         return make(at, instr, ledger, {.addend = {.zero = true}});
       case InstrKind::kAdd:
@@ -221,6 +223,16 @@ class Certifier {
       default:
         return optimize(at, instr, in, ledger);
     }
+  }
+
+  void concat(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
+    std::vector<const Meaning*> pieces;
+    for (const Holding& value : in) {
+      if (program_[value.type].dtype != program_[instr.types[0]].dtype)
+        refuse("joins {} into {}", to_text(program_[value.type]), to_text(program_[instr.types[0]]));
+      pieces.push_back(value.meaning.get());
+    }
+    make(at, instr, ledger, joined(rules_, pieces, instr.cut, instr.pieces));
   }
 
   /// The same storage under a new name, which nobody is sending.

@@ -63,6 +63,7 @@ class Checker {
     const InstrRow& row = row_of(instr.kind);
     size_t inputs = row.in >= 0 ? row.in : instr.in.size();
     if (instr.kind == InstrKind::kOptimize) inputs = optimize_inputs(instr.in.size());
+    if (instr.kind == InstrKind::kConcat) inputs = std::max<size_t>(1, instr.pieces.size());
     if (instr.in.size() != inputs) say("has {} inputs, needs {}", instr.in.size(), inputs);
     if (row.out >= 0 && instr.out.size() != static_cast<size_t>(row.out))
       say("has {} outputs, needs {}", instr.out.size(), row.out);

@@ -68,7 +68,7 @@ std::string show_instr(const Instr& instr, const Model& model) {
     const Cut& cut = instr.cut;
     text += fmt::format(", \"cut\": [{}, {}, {}, {}]", cut.dim, cut.leaf, cut.outer, cut.inner);
   }
-  if (row.collective && row.cut) text += ", \"pieces\": " + numbers(instr.pieces);
+  if (row.cut && instr.kind != InstrKind::kSlice) text += ", \"pieces\": " + numbers(instr.pieces);
   if (instr.kind == InstrKind::kSlice)
     text += fmt::format(", \"begin\": {}, \"length\": {}", instr.begin, instr.length);
   if (!instr.drop.empty()) text += ", \"drop\": " + list_of(instr.drop, show_slot);

@@ -99,6 +99,7 @@ class RankWalk {
       case InstrKind::kSlice:
       case InstrKind::kZeros:
       case InstrKind::kCast:
+      case InstrKind::kConcat:
         make(instr, Cause::kTemporary);
         break;
       default:

@@ -156,7 +156,7 @@ class Reader {
     if (row.kind == InstrKind::kCompute) call(in, out);
     if (row.collective) out.group = count(in["group"]);
     if (row.cut) out.cut = cut(in["cut"]);
-    if (row.collective && row.cut) out.pieces = sizes(in["pieces"]);
+    if (row.cut && row.kind != InstrKind::kSlice) out.pieces = sizes(in["pieces"]);
     if (row.kind == InstrKind::kSlice) {
       out.begin = in["begin"].integer(0, kMaxSize);
       out.length = in["length"].integer(0, kMaxSize);

@@ -49,6 +49,7 @@ enum class InstrKind : uint8_t {
   kAllGather,      // out[0] = members' in[0] joined along `cut` in GROUP ORDER, lengths given by `pieces`
   kReduceScatter,  // out[0] = piece `position in group` of the sum of the members' in[0] along `cut`
   kSlice,          // out[0] = dense copy of [begin, begin + length) of in[0] along `cut`
+  kConcat,         // out[0] = in joined along `cut` in order, lengths given by `pieces`
   kZeros,          // out[0] = zeros
   kAdd,            // in[0] += in[1] in place; out[0] names the storage of in[0]
   kMove,           // out[0] names the storage of in[0] too
@@ -73,7 +74,7 @@ struct Instr {
   std::vector<std::pair<std::string, Arg>> kwargs;
   int32_t group = -1;  // collectives: index into the rank's groups
   Cut cut;
-  std::vector<int64_t> pieces;    // kAllGather, kReduceScatter: length of each member's piece
+  std::vector<int64_t> pieces;    // kAllGather, kReduceScatter, kConcat: length of each piece
   int64_t begin = 0, length = 0;  // kSlice
   bool view = false;              // kCompute: out[i] shares the storage of in[0]; nothing is allocated
   std::vector<Slot> drop;

@@ -22,6 +22,7 @@ inline constexpr InstrRow kInstrRows[] = {
     {InstrKind::kAllGather, "all_gather", 1, 1, true, true, false},
     {InstrKind::kReduceScatter, "reduce_scatter", 1, 1, true, true, false},
     {InstrKind::kSlice, "slice", 1, 1, false, true, false},
+    {InstrKind::kConcat, "concat", -1, 1, false, true, false},
     {InstrKind::kZeros, "zeros", 0, 1, false, false, false},
     {InstrKind::kAdd, "add", 2, 1, false, false, true},
     {InstrKind::kMove, "move", 1, 1, false, false, false},

@@ -61,7 +61,8 @@ struct Checker {
   void operands(const Instr& instr) const {
     if (instr.kind == InstrKind::kCompute) return;
     const InstrRow& row = row_of(instr.kind);
-    bool inputs = row.in < 0 ? instr.in.size() >= 2 : instr.in.size() == static_cast<size_t>(row.in);
+    bool inputs = row.in < 0 ? instr.in.size() >= (instr.kind == InstrKind::kConcat ? 1 : 2)
+                             : instr.in.size() == static_cast<size_t>(row.in);
     if (!inputs || instr.out.size() != static_cast<size_t>(row.out) || instr.out[0].index < 0)
       fail("an instruction with {} inputs and {} outputs", instr.in.size(), instr.out.size());
     bool typed = instr.kind != InstrKind::kMove && (!row.in_place || row.collective);

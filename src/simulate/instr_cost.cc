@@ -24,7 +24,7 @@ Seconds InstrCosts::compute(const Instr& instr, const std::vector<TypeId>& in) c
   if (instr.kind == InstrKind::kSlice) moved = 2 * bytes(instr.types[0]);
   if (instr.kind == InstrKind::kZeros) moved = bytes(instr.types[0]);
   if (instr.kind == InstrKind::kAdd || instr.kind == InstrKind::kScale) moved += bytes(in[0]);
-  if (instr.kind == InstrKind::kCast) moved += bytes(instr.types[0]);
+  if (instr.kind == InstrKind::kCast || instr.kind == InstrKind::kConcat) moved += bytes(instr.types[0]);
   if (instr.kind == InstrKind::kOptimize)
     moved += moved - bytes(in[1]);  // all but the gradient are written back
   if (instr.kind != InstrKind::kCompute) {

@@ -38,6 +38,20 @@ at::Tensor slice(const at::Tensor& in, const Instr& instr, const TensorType& typ
   return out;
 }
 
+at::Tensor concat(const Instr& instr, const std::vector<at::Tensor>& in, const TensorType& type) {
+  at::Tensor out = allocate(type);
+  TensorSpan whole = span_of(out);
+  Bytes element = dtype_bytes(type.dtype);
+  int64_t begin = 0;
+  for (size_t k = 0; k < in.size(); ++k) {
+    TensorSpan part = span_of(in[k]);
+    CutWalk walk = walk_cut(whole.type, part.type, instr.cut, begin).reversed();
+    copy_strided(whole.data + walk.first * element, part.data, std::move(walk.extents), element);
+    begin += instr.pieces[k];
+  }
+  return out;
+}
+
 at::Tensor zeros(const TensorType& type) {
   at::Tensor out = allocate(type);
   if (out.nbytes()) std::memset(out.mutable_data_ptr(), 0, out.nbytes());
@@ -154,6 +168,12 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
     case InstrKind::kSlice:
       out = slice(defined(slots[instr.in[0]]), instr, program_[instr.types[0]]);
       break;
+    case InstrKind::kConcat: {
+      std::vector<at::Tensor> pieces;
+      for (Slot slot : instr.in) pieces.push_back(defined(slots[slot]));
+      out = concat(instr, pieces, program_[instr.types[0]]);
+      break;
+    }
     case InstrKind::kZeros:
       out = zeros(program_[instr.types[0]]);
       break;
