@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include "lower/code_writer.h"
+
+namespace partita {
+
+void CodeWriter::take(int stage, size_t i) {
+  int loop = split_.ops[i].loop;
+  Segment segment = segment_of(i);
+  bool same = loop >= 0 && pending_.loop == loop && pending_.stage == stage && pending_.segment == segment;
+  if (!pending_.ops.empty() && (same ? needs_it_whole(i) : loop >= 0 || reads_pending(i))) {
+    run_pending();
+    same = false;
+  }
+  if (loop < 0) {
+    emit(stage, segment, i);
+    return;
+  }
+  if (!same) pending_ = {stage, loop, segment, {}};
+  pending_.ops.push_back(i);
+}
+
+bool CodeWriter::made_in(const std::vector<size_t>& ops, TensorId tensor) const {
+  int producer = producer_[tensor.value];
+  return producer >= 0 && std::find(ops.begin(), ops.end(), static_cast<size_t>(producer)) != ops.end();
+}
+
+bool CodeWriter::reads_pending(size_t i) const {
+  std::vector<TensorId> ins = inputs_of(model_.ops[i]);
+  return std::any_of(ins.begin(), ins.end(), [&](TensorId id) { return made_in(pending_.ops, id); });
+}
+
+// An op of the loop itself that needs other pieces than its own of what the loop makes: the loop ends, and
+// another begins.
+bool CodeWriter::needs_it_whole(size_t i) const {
+  size_t axis = split_.loop_axis[pending_.loop];
+  std::vector<TensorId> ins = inputs_of(model_.ops[i]);
+  for (size_t k = 0; k < ins.size(); ++k) {
+    if (!made_in(pending_.ops, ins[k])) continue;
+    if (made_of(ins[k])[axis] != split_.ops[i].need[k][axis]) return true;
+  }
+  return false;
+}
+
+void CodeWriter::run_pending() {
+  Pending group = std::move(pending_);
+  pending_ = {};
+  if (group.ops.empty()) return;
+  for (size_t i : group.ops) group_of_[i] = groups_.size();
+  groups_.push_back(group.ops);
+  run_loop(group.stage, group.segment, group.loop, group.ops);
+}
+
+// Writes the ops once for each piece. What others read is added up piece by piece, or joined at the end.
+void CodeWriter::run_loop(int stage, Segment segment, int loop, const std::vector<size_t>& ops) {
+  Place before = place_;
+  size_t axis = split_.loop_axis[loop];
+  std::map<TensorId, std::vector<int>> made;  // by piece
+  std::map<TensorId, int> sums;
+  for (int piece = 0; piece < plan_.loops[loop].size; ++piece) {
+    place_ = {loop, piece};
+    for (size_t i : ops) {
+      for (int id : emit(stage, segment, i)) {
+        if (id < 0 || !read_outside(segment, value(stage, id).tensor, ops)) continue;
+        TensorId tensor = value(stage, id).tensor;
+        if (value(stage, id).layout[axis].kind != AxisLayout::kPartial) {
+          made[tensor].push_back(id);
+          continue;
+        }
+        auto [sum, fresh] = sums.try_emplace(tensor);
+        if (fresh) {
+          Layout layout = value(stage, id).layout;
+          layout[axis] = AxisLayout{};
+          sum->second = add_value(stage, {.tensor = tensor, .layout = layout, .made = segment});
+          push(stage, segment, {.kind = InstrKind::kZeros, .out = {sum->second}});
+        }
+        push(stage, segment, {.kind = InstrKind::kAdd, .in = {sum->second, id}, .out = {sum->second}});
+      }
+    }
+  }
+  place_ = before;
+  for (size_t i : ops)
+    for (TensorId tensor : model_.ops[i].outputs)
+      if (tensor) end_loop(stage, segment, axis, tensor, made, sums);
+}
+
+void CodeWriter::end_loop(int stage, Segment segment, size_t axis, TensorId tensor,
+                          const std::map<TensorId, std::vector<int>>& made,
+                          const std::map<TensorId, int>& sums) {
+  std::erase_if(have(stage, tensor), [&](const Available& one) {
+    return value(stage, one.value).layout[axis].kind == AxisLayout::kPartial;
+  });
+  int whole = -1;
+  if (auto sum = sums.find(tensor); sum != sums.end()) whole = sum->second;
+  if (auto pieces = made.find(tensor); pieces != made.end())
+    whole = join(stage, segment, axis, pieces->second);
+  if (whole < 0) return;
+  have(stage, tensor).push_back({whole, false});
+  settle_output(stage, segment, whole);
+}
+
+int CodeWriter::join(int stage, Segment segment, size_t axis, const std::vector<int>& pieces) {
+  const Value& first = value(stage, pieces[0]);
+  AxisLayout cut = first.layout[axis];
+  if (cut.kind == AxisLayout::kReplicated) return pieces[0];
+  Value whole{.tensor = first.tensor, .layout = first.layout, .made = segment};
+  whole.layout[axis] = AxisLayout{};
+  int id = add_value(stage, std::move(whole));
+  push(stage, segment,
+       {.kind = InstrKind::kConcat, .in = pieces, .out = {id}, .dim = cut.dim, .leaf = cut.leaf});
+  return id;
+}
+
+// Does anything read it that cannot take the pieces of this loop as they are?
+bool CodeWriter::read_outside(Segment segment, TensorId tensor, const std::vector<size_t>& ops) const {
+  if (wanted_after_[tensor.value]) return true;
+  return std::any_of(readers_[tensor.value].begin(), readers_[tensor.value].end(), [&](size_t reader) {
+    bool made_again = segment == Segment::kForward && model_.ops[reader].backward && dropped_[tensor.value];
+    if (made_again || std::find(ops.begin(), ops.end(), reader) != ops.end()) return false;
+    return split_.ops[reader].loop != split_.ops[ops[0]].loop || needs_other_pieces(tensor, reader);
+  });
+}
+
+// In backward the same loop may read the pieces that forward left.
+bool CodeWriter::needs_other_pieces(TensorId tensor, size_t reader) const {
+  size_t axis = split_.loop_axis[split_.ops[reader].loop];
+  const AxisLayout& made = made_of(tensor)[axis];
+  std::vector<TensorId> ins = inputs_of(model_.ops[reader]);
+  for (size_t k = 0; k < ins.size(); ++k)
+    if (ins[k] == tensor && (made.kind != AxisLayout::kShard || split_.ops[reader].need[k][axis] != made))
+      return true;
+  return false;
+}
+
+}  // namespace partita
