@@ -39,13 +39,15 @@ demo: build
 bench: build
 	cmake --build $(TREE) --parallel $(JOBS) -- $(QUIET)
 	ctest --test-dir $(TREE) --label-regex perf --verbose --no-tests=error
-	for script in bench/executor.py bench/reshard.py bench/capture.py; do $(PYTHON) $$script || exit 1; done
+	for script in bench/executor.py bench/reshard.py bench/capture.py bench/profiler.py; do $(PYTHON) $$script || exit 1; done
 
 # The tables of docs/ that come from whole runs, made anew; each fails where a row is not as it should be.
 tables: build
 	$(PYTHON) tests/parity/verify_table.py build/bin/partita --write
 	$(PYTHON) tests/parity/families_table.py build/bin/partita --write
 	$(PYTHON) tests/parity/capture_table.py --write docs/capture.md
+	$(PYTHON) tests/parity/memory_table.py --write docs/memory.md
+	$(PYTHON) tests/parity/profile_cases.py --write docs/profile.md
 
 # What .clang-format and .clang-tidy say; some minutes.
 lint:

@@ -41,6 +41,14 @@ HEAD = ("| model | opaque ops | executor, counted | predicted off | eager, count
 CALIBRATED = ("convolution", "lstm", "mkldnn")
 # Where eager PyTorch does not do what the graph says, and the graph cannot know.
 REASONS = {
+    **dict.fromkeys(["squeezebert", "fnet", "layoutlm"], "flops: it computes a pooled output that the loss does not use, which "
+                    "capture leaves out"),
+    **dict.fromkeys(["wav2vec2", "hubert", "wavlm", "sew", "unispeech"], "flops: its code asks for the gradient of the waveform, "
+                    "which no parameter needs, and capture leaves out"),
+    "phimoe": "saved: a function of its own returns no gradient, so masks that autograd saved are never used",
+    "gru": "saved: eager code splits the gates in place, which is an opaque op with outputs of its own in the graph",
+    "convnet, autocast": "saved: 32 bytes of a bfloat16 kernel of oneDNN, not explained",
+    "llama, checkpointed": "saved: what a checkpoint keeps of its arguments goes past saved_tensors_hooks",
 }
 
 
