@@ -21,7 +21,7 @@ PARTS = {
     "gap": [CAMPAIGN, "gap", "120", "1"],
     "folded": [CAMPAIGN, "folded", "20", "1"],
     "uneven": [CAMPAIGN, "uneven", "200", "1"],
-    "open": [CAMPAIGN, "open", "200", "1"],
+    "open": [CAMPAIGN, "open", "100", "1"],
     "deadlock": ["tests/test_property_schedule_deadlock_test"],
     "csv": ["tests/test_unit_schedule_csv_test"],
     "times": ["tests/test_perf_schedule_search_test"],

@@ -125,6 +125,7 @@ void compare(int cases, int32_t most_devices, int64_t most_addends) {
 
 TEST(ReshardBound, IsTheFewestTransfersOfAll) { compare(1500, 4, 3); }
 TEST(ReshardBound, IsTheFewestTransfersOfFourAddends) { compare(300, 3, 4); }
+TEST(ReshardBound, IsTheFewestTransfersOfFourAddendsOnFourDevices) { compare(1000, 4, 4); }
 
 }  // namespace
 }  // namespace partita::reshard

@@ -95,6 +95,18 @@ TEST(ReshardSolve, BalancesSmallCells) {
   EXPECT_EQ(answer.max_send_bytes, 1);
 }
 
+// Wanted complete and as addends: one transfer serves the addends, and no two devices then have the value
+// together, so two more and not one make it.
+TEST(ReshardSolve, TheFirstCompleteSumMayNeedTwoTransfers) {
+  Answer answer = solve(make({1},
+                             "0[0:1]v0/6 | 0[0:1]v1/6 | 0[0:1]v4/6 | 0[0:1]v5/6 | 1[0:1]v1/6 | 1[0:1]v3/6 | "
+                             "1[0:1]v4/6 | 2[0:1]v1/6 | 2[0:1]v2/6",
+                             "0[0:1]v1/2 | 1[0:1]v0/2 | 2[0:1]"));
+  EXPECT_EQ(answer.total_bytes, 3);
+  EXPECT_EQ(answer.bound_bytes, 3);
+  EXPECT_TRUE(answer.proved);
+}
+
 // Many addends on few devices to many: more ways to deal them than can be tried, and still proved.
 TEST(ReshardSolve, DealsManyAddends) {
   std::string from, to;
