@@ -174,7 +174,8 @@ class Search {
     if (pool_.front().listed.makespan > kCoarse) work /= 10;
     for (int i = 3; i < problem_.effort; ++i) work *= 3;
     for (int i = 3; i > problem_.effort; --i) work /= 3;
-    for (size_t width = 300; !optimal() && spent < work; width *= 10) {
+    // A width that the work cannot fill is the last: the same again would find the same.
+    for (size_t width = 300; !optimal() && spent < work && width <= size_t(work); width *= 10) {
       Enumerated found = enumerate(flow_, pool_.front().listed.makespan, width, work, spent);
       if (found.better) {
         offer(std::move(*found.better), "enumeration");

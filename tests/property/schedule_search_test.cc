@@ -199,6 +199,22 @@ TEST(ScheduleSearch, SameAnswerTwiceAndReplanKeepsWhatItCanNotImprove) {
   EXPECT_EQ(evaluate(again.schedule, problem.costs).makespan, again.objective);
 }
 
+// Enumeration that comes to no end within its work is given up: this one was tried again for ever.
+TEST(ScheduleSearch, EnumerationOnAFineGridIsGivenUp) {
+  SearchProblem problem = uniform_problem(Placement::kLoop, 4, 4, 9, false, 24);
+  const int percent[][3] = {{150, 119, 78}, {51, 100, 66}, {55, 129, 112},  {64, 52, 82},
+                            {92, 140, 150}, {132, 78, 99}, {64, 81, 132},   {124, 105, 111},
+                            {73, 52, 50},   {76, 60, 83},  {111, 122, 131}, {59, 52, 92},
+                            {127, 80, 144}, {50, 80, 149}, {126, 95, 147},  {88, 132, 88}};
+  for (size_t s = 0; s < problem.costs.stages.size(); ++s) {
+    auto [forward, input, weight] = percent[s];
+    problem.costs.stages[s] = {forward, input, weight, input + weight};
+  }
+  Found found = search_schedule(problem);
+  EXPECT_LE(found.bound, found.objective);
+  EXPECT_EQ(evaluate(found.schedule, problem.costs).makespan, found.objective);
+}
+
 TEST(ScheduleSearch, NothingFitsSaysTheLeast) {
   SearchProblem problem = uniform_problem(Placement::kZigzag, 4, 2, 8, true, 1);
   try {
