@@ -97,8 +97,9 @@ void add_plan(CLI::App& app, Command& command) {
   app.add_option("--top", options->top, "how many plans to list")->check(CLI::Range(1, 1000));
   app.add_option("--allow", options->allow,
                  "only these ways: dp,zero1,zero3,tp,pipeline,microbatches,recompute")
-      ->delimiter(',');
-  app.add_option("--forbid", options->forbid, "not these ways")->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--forbid", options->forbid, "not these ways")->delimiter(',')->allow_extra_args(false);
   app.add_option("-o,--output", options->output, "write the best plan");
   app.footer("Example: partita plan gpt2.model.json --cluster 4xcpu --memory 2GiB -o plan.json");
   app.callback([options, &command] { run(*options, command); });

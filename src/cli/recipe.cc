@@ -18,12 +18,17 @@ struct NameRow {
   int64_t RecipeSpec::*takes;
   int zero = 0;
   bool sequence = false;
-  int64_t pieces = 1;
+  int64_t pieces = 1, loss_pieces = 1;
 };
-constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},       {"zero1", &RecipeSpec::dp, 1},
-                              {"zero2", &RecipeSpec::dp, 2}, {"zero3", &RecipeSpec::dp, 3},
-                              {"tp", &RecipeSpec::tp},       {"sp", &RecipeSpec::tp, 0, true},
-                              {"pipeline", &RecipeSpec::pp}, {"coshard", &RecipeSpec::dp, 0, false, 2}};
+constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
+                              {"zero1", &RecipeSpec::dp, 1},
+                              {"zero2", &RecipeSpec::dp, 2},
+                              {"zero3", &RecipeSpec::dp, 3},
+                              {"tp", &RecipeSpec::tp},
+                              {"sp", &RecipeSpec::tp, 0, true},
+                              {"pipeline", &RecipeSpec::pp},
+                              {"coshard", &RecipeSpec::dp, 0, false, 2},
+                              {"loss-pieces", &RecipeSpec::dp, 0, false, 1, 4}};
 
 /// Zero: not given.
 struct Options {
@@ -60,6 +65,7 @@ RecipeSpec spec_of(const Options& options) {
   spec.zero = std::max(spec.zero, row.zero);
   spec.sequence = row.sequence;
   spec.pieces = std::max(spec.pieces, row.pieces);
+  if (spec.loss_pieces == 1) spec.loss_pieces = row.loss_pieces;
   // A pipeline with one micro-batch would leave all stages but one idle.
   spec.microbatches = options.microbatches ? options.microbatches : spec.pp;
   return spec;
@@ -84,9 +90,9 @@ void add_recipe(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   RecipeSpec& sizes = options->sizes;
   auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  app.add_option(
-         "NAME", options->name,
-         "dp, zero1, zero2, zero3, tp, sp, pipeline or coshard; it gets the ranks the sizes below leave")
+  app.add_option("NAME", options->name,
+                 "dp, zero1, zero2, zero3, tp, sp, pipeline, coshard or loss-pieces; it gets the ranks the "
+                 "sizes below leave")
       ->required();
   add_model_input(app, options->model);
   app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);
@@ -105,6 +111,9 @@ void add_recipe(CLI::App& app, Command& command) {
   app.add_option(
          "--pieces", sizes.pieces,
          "co-shard: repeated modules run in this many pieces over heads and hidden, made again in backward")
+      ->check(positive);
+  app.add_option("--loss-pieces", sizes.loss_pieces,
+                 "head and loss, forward and backward, in this many pieces of the tokens")
       ->check(positive);
   app.add_flag("--recompute", sizes.recompute,
                "run repeated modules again in backward instead of keeping what they made");

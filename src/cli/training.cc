@@ -65,7 +65,8 @@ void add_training_input(CLI::App& app, TrainingInput& input) {
          "--precision", input.precision,
          "bf16 or fp16: compute in it, keep float32 copies of the parameters, fp16 with a loss scale; or "
          "grad=, master=, loss_scale= by hand")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 OptimizerSpec load(const TrainingInput& input, ModelInput& model) {

@@ -33,6 +33,7 @@ class CodeWriter {
     int stage = -1, loop = -1;
     Segment segment = Segment::kForward;
     std::vector<size_t> ops;
+    std::vector<std::pair<int, size_t>> later;  // stage and op: of no loop, but they read what this one makes
   };
 
   Layout replicated() const { return Layout(split_.axis_sizes.size()); }

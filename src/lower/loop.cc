@@ -6,9 +6,16 @@ namespace partita {
 
 void CodeWriter::take(int stage, size_t i) {
   int loop = split_.ops[i].loop;
-  Segment segment = segment_of(i);
+  bool through = loop >= 0 && plan_.loops[loop].through;
+  Segment segment = through ? Segment::kForward : segment_of(i);
   bool same = loop >= 0 && pending_.loop == loop && pending_.stage == stage && pending_.segment == segment;
-  if (!pending_.ops.empty() && (same ? needs_it_whole(i) : loop >= 0 || reads_pending(i))) {
+  bool waits = reads_pending(i);
+  // While a loop that goes through to backward is open, what reads its results waits for its end.
+  if (loop < 0 && waits && plan_.loops[pending_.loop].through) {
+    pending_.later.emplace_back(stage, i);
+    return;
+  }
+  if (!pending_.ops.empty() && (same ? needs_it_whole(i) : loop >= 0 || waits)) {
     run_pending();
     same = false;
   }
@@ -16,7 +23,7 @@ void CodeWriter::take(int stage, size_t i) {
     emit(stage, segment, i);
     return;
   }
-  if (!same) pending_ = {stage, loop, segment, {}};
+  if (!same) pending_ = {stage, loop, segment, {}, {}};
   pending_.ops.push_back(i);
 }
 
@@ -27,7 +34,10 @@ bool CodeWriter::made_in(const std::vector<size_t>& ops, TensorId tensor) const 
 
 bool CodeWriter::reads_pending(size_t i) const {
   std::vector<TensorId> ins = inputs_of(model_.ops[i]);
-  return std::any_of(ins.begin(), ins.end(), [&](TensorId id) { return made_in(pending_.ops, id); });
+  std::vector<size_t> later;
+  for (const auto& [stage, op] : pending_.later) later.push_back(op);
+  return std::any_of(ins.begin(), ins.end(),
+                     [&](TensorId id) { return made_in(pending_.ops, id) || made_in(later, id); });
 }
 
 // An op of the loop itself that needs other pieces than its own of what the loop makes: the loop ends, and
@@ -35,7 +45,10 @@ bool CodeWriter::reads_pending(size_t i) const {
 bool CodeWriter::needs_it_whole(size_t i) const {
   size_t axis = split_.loop_axis[pending_.loop];
   std::vector<TensorId> ins = inputs_of(model_.ops[i]);
+  std::vector<size_t> later;
+  for (const auto& [stage, op] : pending_.later) later.push_back(op);
   for (size_t k = 0; k < ins.size(); ++k) {
+    if (made_in(later, ins[k])) return true;
     if (!made_in(pending_.ops, ins[k])) continue;
     if (made_of(ins[k])[axis] != split_.ops[i].need[k][axis]) return true;
   }
@@ -49,6 +62,7 @@ void CodeWriter::run_pending() {
   for (size_t i : group.ops) group_of_[i] = groups_.size();
   groups_.push_back(group.ops);
   run_loop(group.stage, group.segment, group.loop, group.ops);
+  for (const auto& [stage, op] : group.later) emit(stage, segment_of(op), op);
 }
 
 // Writes the ops once for each piece. What others read is added up piece by piece, or joined at the end.

@@ -62,11 +62,13 @@ std::vector<MeshAxis> read_mesh(const JsonIn& in) {
 }
 
 LoopRule read_loop(const JsonIn& in) {
-  in.only({"name", "size", "ops", "atoms"});
-  return {.name = in["name"].text(),
-          .size = in["size"].integer(2, 1 << 20),
-          .ops = in["ops"].texts(),
-          .atoms = in["atoms"].texts()};
+  in.only({"name", "size", "ops", "atoms", "through"});
+  LoopRule rule{.name = in["name"].text(),
+                .size = in["size"].integer(2, 1 << 20),
+                .ops = in["ops"].texts(),
+                .atoms = in["atoms"].texts()};
+  if (in.has("through")) rule.through = in["through"].boolean();
+  return rule;
 }
 
 /// The loop "mb" makes the micro-batches and encloses everything; others enclose some ops.
@@ -113,9 +115,11 @@ std::string to_json(const Plan& plan) {
   out["loops"] = Json::array();
   if (plan.microbatches > 1)
     out["loops"].push_back({{"name", "mb"}, {"size", plan.microbatches}, {"atom", plan.microbatch_atom}});
-  for (const LoopRule& loop : plan.loops)
-    out["loops"].push_back(
-        {{"name", loop.name}, {"size", loop.size}, {"ops", loop.ops}, {"atoms", loop.atoms}});
+  for (const LoopRule& loop : plan.loops) {
+    Json rule = {{"name", loop.name}, {"size", loop.size}, {"ops", loop.ops}, {"atoms", loop.atoms}};
+    if (loop.through) rule["through"] = true;
+    out["loops"].push_back(std::move(rule));
+  }
   out["stages"] = Json::array();
   for (const Stage& s : plan.stages) out["stages"].push_back({{"ops", s.ops}, {"devices", s.devices}});
   out["split"] = Json::array();

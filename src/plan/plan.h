@@ -51,6 +51,8 @@ struct LoopRule {
   std::string name;
   int64_t size = 1;
   std::vector<std::string> ops, atoms;
+  bool through =
+      false;  // forward and backward of a piece before the next piece; of ops at the end of forward
   bool operator==(const LoopRule&) const = default;
 };
 

@@ -92,6 +92,7 @@ std::string summary(const RecipeSpec& spec) {
   if (text.empty()) text = "one device";
   if (spec.microbatches > 1) text += fmt::format(", {} micro-batches", spec.microbatches);
   if (spec.pieces > 1) text += fmt::format(", {} pieces", spec.pieces);
+  if (spec.loss_pieces > 1) text += fmt::format(", loss in {} pieces", spec.loss_pieces);
   if (spec.recompute) text += ", recompute";
   return text;
 }
@@ -171,6 +172,39 @@ void RecipeBook::add_pieces(int64_t parts, Plan& plan) {
     plan.loops.push_back({.name = "piece", .size = parts, .ops = block.ops, .atoms = atoms});
 }
 
+// The ops from the last product that leads to the loss on, with their gradients.
+std::vector<std::string> head_and_loss(const Model& model) {
+  constexpr std::string_view kProducts[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default"};
+  std::set<TensorId> wanted{model.loss};
+  std::vector<std::string> names;
+  bool open = true;
+  for (size_t i = model.ops.size(); i-- > 0 && open;) {
+    const Op& op = model.ops[i];
+    bool leads = std::any_of(op.outputs.begin(), op.outputs.end(),
+                             [&](TensorId id) { return id && wanted.contains(id); });
+    if (op.backward || !leads) continue;
+    names.push_back(op.name);
+    names.push_back(op.name + ".grad.*");
+    for (TensorId id : inputs_of(op)) wanted.insert(id);
+    open = std::find(std::begin(kProducts), std::end(kProducts), op.target) == std::end(kProducts);
+  }
+  std::reverse(names.begin(), names.end());
+  return names;
+}
+
+void RecipeBook::add_loss_pieces(int64_t parts, Plan& plan) const {
+  std::string tokens = sequence_atom(split_.model, split_.atoms);
+  if (tokens.empty() || size_of(split_.atoms, tokens) < parts)
+    tokens = batch_atom(split_.model, split_.atoms);
+  if (tokens.empty() || size_of(split_.atoms, tokens) < parts)
+    input_error("recipe: this model has no {} tokens or samples to cut its loss into", parts);
+  plan.loops.push_back({.name = "tokens",
+                        .size = parts,
+                        .ops = head_and_loss(split_.model),
+                        .atoms = {tokens},
+                        .through = true});
+}
+
 Plan RecipeBook::plan(const RecipeSpec& spec) {
   Plan plan{.model = fingerprint(model_), .microbatches = spec.microbatches, .schedule = spec.schedule};
   plan.optimizer = spec.optimizer;
@@ -195,6 +229,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (spec.tp > 1) add_tensor_axes(spec.tp, plan);
   if (spec.tp > 1 && spec.sequence) add_sequence(plan);
   if (spec.pieces > 1) add_pieces(spec.pieces, plan);
+  if (spec.loss_pieces > 1) add_loss_pieces(spec.loss_pieces, plan);
   if (spec.recompute || spec.pieces > 1) plan.recompute = repeated_modules(model_);
   plan.stages = pipeline_stages(model_, spec.pp, spec.dp * spec.tp);
   plan.dtype = parameter_dtype(model_);

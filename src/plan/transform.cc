@@ -89,7 +89,9 @@ class Transformer {
   /// How an input lies along a loop's axis for an op inside it: in pieces only where the same loop made it.
   AxisLayout have(TensorId id, size_t axis, size_t op) const {
     if (axis <= time()) return layout_[id.value][axis];
-    bool same = made_in_[id.value] == std::pair(rule_of(op), model_.ops[op].backward);
+    auto [rule, backward] = made_in_[id.value];
+    bool same = rule >= 0 && rule == rule_of(op) &&
+                (plan_.loops[rule].through || backward == model_.ops[op].backward);
     return same ? layout_[id.value][axis] : AxisLayout{};
   }
   Layout replicated() const { return Layout(out_.axis_sizes.size()); }
