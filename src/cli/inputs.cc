@@ -75,15 +75,30 @@ Model found(const ModelInput& input) {
 
 }  // namespace
 
+namespace {
+
+/// Like CLI::PositiveNumber, without spelling out the largest double.
+CLI::Validator at_least_one() {
+  auto wrong = [](const std::string& text) {
+    bool whole = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+    return whole && text.find_first_not_of('0') != text.npos
+               ? std::string()
+               : fmt::format("\"{}\" is not a whole number of 1 or more", text);
+  };
+  return {wrong, "POSITIVE"};
+}
+
+}  // namespace
+
 void add_model_input(CLI::App& app, ModelInput& input) {
   app.add_option("MODEL", input.file,
                  "a preset (see partita models), a Hugging Face config.json or a captured *.model.json")
       ->required();
   app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
   app.add_option("--batch", input.batch, "the global batch; a captured file has its own")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
   app.add_option("--seq", input.seq, "the sequence length; a captured file has its own")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least_one());
 }
 
 Model load(const ModelInput& input) {
@@ -101,7 +116,9 @@ void add_cluster_input(CLI::App& app, ClusterInput& input) {
 
 Cluster load(const ClusterInput& input) {
   Cluster cluster = read_cluster(input.cluster);
-  if (!input.memory.empty()) cluster.device.memory = parse_bytes(input.memory, "--memory");
+  if (input.memory.empty()) return cluster;
+  cluster.device.memory = parse_bytes(input.memory, "--memory");
+  for (Section& section : cluster.others) section.device.memory = cluster.device.memory;
   if (cluster.device.memory < 1) input_error("--memory: 0 bytes hold nothing; write for example 80GiB");
   return cluster;
 }

@@ -67,7 +67,7 @@ void run(Options& options, const Command& command) {
   request.cluster = load(options.cluster);
   request.allow = options.allow;
   request.forbid = options.forbid;
-  request.memory = request.cluster.device.memory;
+  request.memory = least_memory(request.cluster);
   auto start = std::chrono::steady_clock::now();
   SearchResult result = search(model, request);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

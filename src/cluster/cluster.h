@@ -31,12 +31,33 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-/// Equal devices in equal nodes. Rank r is device r % devices_per_node of node r / devices_per_node.
+/// Groups of nodes that are nearer to one another than to the rest: racks, pods.
+struct LinkLevel {
+  std::string name;
+  int nodes = 1;  // in one group
+  Link link;      // between groups, as seen by one device
+
+  bool operator==(const LinkLevel&) const = default;
+};
+
+/// Nodes that hold another device.
+struct Section {
+  int nodes = 0;
+  Device device;
+
+  bool operator==(const Section&) const = default;
+};
+
+/// Nodes of equally many devices. Rank r is device r % devices_per_node of node r / devices_per_node.
 struct Cluster {
   std::string name;  // "4x8xH100-80GB"
   int nodes = 1, devices_per_node = 1;
   Device device;
   Link in_node, across;  // between devices of one node; between nodes, as seen by one device
+  /// From the inside out. Example: 8 nodes and {rack, 4}: nodes 0 and 3 meet over `across`, 3 and 4 over the
+  /// rack's link.
+  std::vector<LinkLevel> levels;
+  std::vector<Section> others;  // the last nodes, in order; the nodes before them hold `device`
 
   bool operator==(const Cluster&) const = default;
 };
@@ -45,6 +66,10 @@ struct Cluster {
 int num_ranks(const Cluster& cluster);
 /// The node of a rank.
 int node_of(const Cluster& cluster, int rank);
+/// What a rank computes on.
+const Device& device_of(const Cluster& cluster, int rank);
+/// Of the device that has the least.
+Bytes least_memory(const Cluster& cluster);
 /// What a message from rank a to rank b goes over. REQUIRES: both in range and a != b.
 const Link& link_between(const Cluster& cluster, int a, int b);
 

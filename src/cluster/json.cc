@@ -60,8 +60,22 @@ Cluster read_device_or_name(const JsonIn& in, int nodes, int devices) {
   return cluster;
 }
 
+LinkLevel read_level(const JsonIn& in) {
+  in.only({"name", "nodes", "link"});
+  return {in["name"].text(), static_cast<int>(in["nodes"].integer(1, kMaxCount)), read_link(in["link"])};
+}
+
+/// The device alone: the links are those of the cluster.
+Section read_section(const JsonIn& in) {
+  in.only({"nodes", "device"});
+  int nodes = static_cast<int>(in["nodes"].integer(1, kMaxCount));
+  return {nodes, read_device_or_name(in["device"], 1, 1).device};
+}
+
 void read_links(const JsonIn& in, Cluster& cluster) {
-  in.only({"in_node", "across"});
+  in.only({"in_node", "across", "levels"});
+  for (size_t k = 0; in.has("levels") && k < in["levels"].size(); ++k)
+    cluster.levels.push_back(read_level(in["levels"][k]));
   if (in.has("in_node")) cluster.in_node = read_link(in["in_node"]);
   if (in.has("across")) cluster.across = read_link(in["across"]);
 }
@@ -72,19 +86,25 @@ void read_header(const JsonIn& in) {
   if (in["version"].integer() != kVersion)
     in["version"].fail(
         fmt::format("is {}, this partita reads version {}", in["version"].integer(), kVersion));
-  in.only({"format", "version", "name", "nodes", "devices_per_node", "device", "links"});
+  in.only({"format", "version", "name", "nodes", "devices_per_node", "device", "others", "links"});
 }
 
 }  // namespace
 
 std::string to_json(const Cluster& cluster) {
+  Json links = {{"in_node", write_link(cluster.in_node)}, {"across", write_link(cluster.across)}};
+  for (const LinkLevel& level : cluster.levels)
+    links["levels"].push_back(
+        {{"name", level.name}, {"nodes", level.nodes}, {"link", write_link(level.link)}});
   Json json = {{"format", "partita.cluster"},
                {"version", kVersion},
                {"name", cluster.name},
                {"nodes", cluster.nodes},
                {"devices_per_node", cluster.devices_per_node},
                {"device", write_device(cluster.device)},
-               {"links", {{"in_node", write_link(cluster.in_node)}, {"across", write_link(cluster.across)}}}};
+               {"links", links}};
+  for (const Section& section : cluster.others)
+    json["others"].push_back({{"nodes", section.nodes}, {"device", write_device(section.device)}});
   return json.dump(1) + "\n";
 }
 
@@ -98,6 +118,8 @@ Cluster parse_cluster(std::string_view text, std::string_view where) {
   if (in.has("name")) cluster.name = in["name"].text();
   if (cluster.name.empty()) cluster.name = fmt::format("{}x{}x{}", nodes, devices, cluster.device.name);
   if (in.has("links")) read_links(in["links"], cluster);
+  for (size_t k = 0; in.has("others") && k < in["others"].size(); ++k)
+    cluster.others.push_back(read_section(in["others"][k]));
   std::vector<std::string> wrong = check(cluster);
   if (!wrong.empty()) input_error("{}: {}", where, wrong[0]);
   return cluster;

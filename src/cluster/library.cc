@@ -30,7 +30,8 @@ constexpr double kNvlink = 0.75, kPcie = 0.42, kThroughHost = 0.15;
 
 // Cards joined in pairs by a bridge are listed with what a whole node shares, PCIe. Eight V100 are a cube
 // mesh of 25 GB/s links, eight MI300X a full mesh of 64 GB/s ones: two of them alone see one link. One MI250X
-// is two devices.
+// is two devices. A TPU is one chip; its torus is listed as a mesh of its links, the whole of it as one node;
+// nobody published the network of a v7x, 100 Gbit/s are assumed.
 constexpr Row kRows[] = {
     {"V100-16GB", 16, 900, 7.8, 15.7, 125, 0, 0, 150, 25, kNvlink, 50, 8},
     {"V100-32GB", 32, 900, 7.8, 15.7, 125, 0, 0, 150, 25, kNvlink, 50, 16},
@@ -61,6 +62,12 @@ constexpr Row kRows[] = {
     {"L40S-48GB", 48, 864, 1.43, 91.6, 362, 362, 0, 31, 31, kPcie, 100, 8},
     {"Gaudi2-96GB", 96, 2460, 0, 0, 0, 432, 0.969, 300, 300, kNvlink, 300, 8},
     {"Gaudi3-128GB", 128, 3700, 0, 0, 459, 1677, 0.741, 600, 600, kNvlink, 600, 8},
+    {"TPUv3-32GB", 32, 900, 0, 0, 0, 123, 0, 400, 100, kNvlink, 25, 1024},
+    {"TPUv4-32GB", 32, 1228, 0, 0, 0, 275, 0, 270, 45, kNvlink, 25, 4096},
+    {"TPUv5e-16GB", 16, 819, 0, 0, 0, 197, 0, 200, 50, kNvlink, 25, 256},
+    {"TPUv5p-95GB", 95, 2765, 0, 0, 0, 459, 0, 600, 100, kNvlink, 50, 8960},
+    {"TPUv6e-32GB", 32, 1640, 0, 0, 0, 918, 0.90, 360, 90, kNvlink, 25, 256},
+    {"TPUv7x-192GB", 192, 7370, 0, 0, 0, 2307, 0.83, 600, 100, kNvlink, 100, 9216},
 };
 
 // A rank on `cpu` is one thread on one core of a server: measured on an AMD EPYC core with AVX2 (matmul of

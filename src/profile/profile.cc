@@ -22,14 +22,26 @@ double ring_bandwidth(const Cluster& cluster, Group group) {
   double inside =
       std::min(cluster.in_node.bandwidth, cluster.in_node.pair_bandwidth * std::max(beside - 1, 1));
   if (group.nodes == 1) return inside;
-  double outside = cluster.across.bandwidth * beside;
-  return beside > 1 ? std::min(inside, outside) : outside;
+  double slowest = cluster.across.bandwidth * beside;
+  if (beside > 1) slowest = std::min(slowest, inside);
+  for (size_t k = 0; k < group.groups.size(); ++k) {
+    int together = (group.size + group.groups[k] - 1) / group.groups[k];
+    if (group.groups[k] > 1) slowest = std::min(slowest, cluster.levels[k].link.bandwidth * together);
+  }
+  return slowest;
+}
+
+Seconds ring_latency(const Cluster& cluster, Group group) {
+  Seconds latency = cluster.in_node.latency;
+  if (group.nodes > 1) latency = std::max(latency, cluster.across.latency);
+  for (size_t k = 0; k < group.groups.size(); ++k)
+    if (group.groups[k] > 1) latency = std::max(latency, cluster.levels[k].link.latency);
+  return latency;
 }
 
 Seconds ring_pass(const Cluster& cluster, Bytes bytes, Group group) {
   if (group.size <= 1) return 0;
-  Seconds latency =
-      group.nodes > 1 ? std::max(cluster.across.latency, cluster.in_node.latency) : cluster.in_node.latency;
+  Seconds latency = ring_latency(cluster, group);
   double piece = static_cast<double>(bytes) / group.size;
   return (group.size - 1) * (latency + piece / ring_bandwidth(cluster, group));
 }
@@ -46,7 +58,10 @@ double reached_flops(const Device& device, DType dtype) {
 }
 
 Seconds compute_seconds(const Cluster& cluster, DType dtype, Flops flops, Bytes moved) {
-  const Device& device = cluster.device;
+  return compute_seconds(cluster.device, dtype, flops, moved);
+}
+
+Seconds compute_seconds(const Device& device, DType dtype, Flops flops, Bytes moved) {
   Seconds compute = flops > 0 ? flops / reached_flops(device, dtype) : 0;
   return std::max({device.launch, compute, static_cast<double>(moved) / device.memory_bandwidth});
 }
@@ -58,7 +73,13 @@ OpCost op_cost(const Cluster& cluster, DType dtype, Flops flops, Bytes read, Byt
 Group group_of(const Cluster& cluster, const std::vector<int32_t>& ranks) {
   std::set<int> nodes;
   for (int32_t rank : ranks) nodes.insert(node_of(cluster, rank));
-  return {static_cast<int>(ranks.size()), static_cast<int>(nodes.size())};
+  Group group{static_cast<int>(ranks.size()), static_cast<int>(nodes.size())};
+  for (const LinkLevel& level : cluster.levels) {
+    std::set<int> groups;
+    for (int node : nodes) groups.insert(node / level.nodes);
+    group.groups.push_back(static_cast<int>(groups.size()));
+  }
+  return group;
 }
 
 Seconds all_gather_seconds(const Cluster& cluster, Bytes bytes, Group group) {

@@ -24,6 +24,8 @@ double reached_flops(const Device& device, DType dtype);
 
 /// Two-constant roofline with a floor: the longest of launch, flops over compute, bytes over memory
 /// bandwidth. `moved` counts bytes read and written. Example: 2 GFLOP at 1 GFLOP/s moving little take 2 s.
+Seconds compute_seconds(const Device& device, DType dtype, Flops flops, Bytes moved);
+/// On the first device of the cluster.
 Seconds compute_seconds(const Cluster& cluster, DType dtype, Flops flops, Bytes moved);
 
 /// The same with its parts kept.
@@ -32,7 +34,8 @@ OpCost op_cost(const Cluster& cluster, DType dtype, Flops flops, Bytes read, Byt
 /// Ranks that communicate, as far as cost goes.
 struct Group {
   int size = 1;
-  int nodes = 1;  // that its ranks lie in; above 1 it crosses nodes
+  int nodes = 1;                 // that its ranks lie in; above 1 it crosses nodes
+  std::vector<int> groups = {};  // by level of the cluster: groups of nodes that its ranks lie in
 
   bool operator==(const Group&) const = default;
 };
@@ -40,9 +43,9 @@ struct Group {
 Group group_of(const Cluster& cluster, const std::vector<int32_t>& ranks);
 
 /// Rings of n ranks: (n - 1) * (latency + bytes / n / bandwidth), latency and bandwidth of the slowest hop.
-/// Across nodes the members of one node use their network links together. `bytes` is the WHOLE tensor: what
-/// all_gather makes, what reduce_scatter takes. all_reduce is one after the other. A group of one costs
-/// nothing.
+/// Across nodes, and across each level of groups of nodes, the members inside use their links together.
+/// `bytes` is the WHOLE tensor: what all_gather makes, what reduce_scatter takes. all_reduce is one after the
+/// other. A group of one costs nothing.
 Seconds all_gather_seconds(const Cluster& cluster, Bytes bytes, Group group);
 Seconds reduce_scatter_seconds(const Cluster& cluster, Bytes bytes, Group group);
 Seconds all_reduce_seconds(const Cluster& cluster, Bytes bytes, Group group);

@@ -11,13 +11,15 @@ InstrCosts::InstrCosts(const Model& model, const Program& program, const Cluster
   for (const Body& body : program.bodies) known_.emplace_back(body.instrs.size());
 }
 
-Seconds InstrCosts::local(BodyId body, int32_t index, const std::vector<TypeId>& in) {
+Seconds InstrCosts::local(BodyId body, int32_t index, const std::vector<TypeId>& in, int rank) {
   Known& known = known_[body.value][index];
-  if (known.seconds < 0 || known.in != in) known = {in, compute(program_[body].instrs[index], in)};
+  const Device* device = &device_of(cluster_, rank);
+  if (known.seconds < 0 || known.in != in || known.device != device)
+    known = {in, device, compute(program_[body].instrs[index], in, *device)};
   return known.seconds;
 }
 
-Seconds InstrCosts::compute(const Instr& instr, const std::vector<TypeId>& in) const {
+Seconds InstrCosts::compute(const Instr& instr, const std::vector<TypeId>& in, const Device& device) const {
   if (instr.kind == InstrKind::kMove || (instr.kind == InstrKind::kCompute && instr.view)) return 0;
   Bytes moved = 0;
   for (TypeId type : in) moved += bytes(type);
@@ -29,12 +31,12 @@ Seconds InstrCosts::compute(const Instr& instr, const std::vector<TypeId>& in) c
     moved += moved - bytes(in[1]);  // all but the gradient are written back
   if (instr.kind != InstrKind::kCompute) {
     TypeId type = in.empty() ? instr.types[0] : in[0];
-    return compute_seconds(cluster_, program_[type].dtype, 0, moved);
+    return compute_seconds(device, program_[type].dtype, 0, moved);
   }
   for (TypeId type : instr.types)
     if (type) moved += bytes(type);
   OpView view = local_view(model_, program_, instr, in);
-  return compute_seconds(cluster_, view.dtype, flops_of(view), moved);
+  return compute_seconds(device, view.dtype, flops_of(view), moved);
 }
 
 Seconds InstrCosts::collective(const Instr& instr, TypeId in, const std::vector<int32_t>& ranks) const {

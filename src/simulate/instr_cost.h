@@ -13,17 +13,18 @@ class InstrCosts {
  public:
   InstrCosts(const Model& model, const Program& program, const Cluster& cluster);
 
-  /// Of an instruction that is not a collective. `in`: types of its inputs.
-  Seconds local(BodyId body, int32_t index, const std::vector<TypeId>& in);
+  /// Of an instruction that is not a collective, on the device of `rank`. `in`: types of its inputs.
+  Seconds local(BodyId body, int32_t index, const std::vector<TypeId>& in, int rank);
   /// Of a collective among `ranks`; `in`: type of this member's input.
   Seconds collective(const Instr& instr, TypeId in, const std::vector<int32_t>& ranks) const;
 
  private:
   struct Known {
     std::vector<TypeId> in;
+    const Device* device = nullptr;
     Seconds seconds = -1;
   };
-  Seconds compute(const Instr& instr, const std::vector<TypeId>& in) const;
+  Seconds compute(const Instr& instr, const std::vector<TypeId>& in, const Device& device) const;
   Bytes bytes(TypeId type) const { return bytes_of(program_[type]); }
 
   const Model& model_;

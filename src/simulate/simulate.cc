@@ -97,7 +97,7 @@ class Simulation {
     enter(at);
     Rank& rank = ranks_[at.rank];
     std::vector<TypeId> in = input_types(at);
-    Seconds cost = costs_.local(action_at(at).body, at.instr, in);
+    Seconds cost = costs_.local(action_at(at).body, at.instr, in, at.rank);
     rank.now += cost;
     rank.computed += cost;
     set_types(at, in);

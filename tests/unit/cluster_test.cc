@@ -51,6 +51,40 @@ TEST(Cluster, ReadsNodesTimesDevices) {
   EXPECT_EQ(num_ranks(read_cluster("h200")), 1);
 }
 
+// Eight nodes of two devices in racks of two and rows of four nodes; the last three nodes are older.
+Cluster racks() {
+  Json json = Json::parse(to_json(read_cluster("8x2xH100-80GB")));
+  auto link = [](double rate) { return Json{{"bandwidth", rate}, {"latency", 1e-5}}; };
+  json["links"]["levels"] = {{{"name", "rack"}, {"nodes", 2}, {"link", link(2e10)}},
+                             {{"name", "row"}, {"nodes", 4}, {"link", link(1e10)}}};
+  json["others"] = {{{"nodes", 1}, {"device", "A100-80GB"}}, {{"nodes", 2}, {"device", "V100-32GB"}}};
+  return parse_cluster(json.dump(), "c.json");
+}
+
+TEST(Cluster, HasLevelsOfLinks) {
+  Cluster cluster = racks();
+  EXPECT_EQ(link_between(cluster, 0, 1), cluster.in_node);
+  EXPECT_EQ(link_between(cluster, 0, 2), cluster.across);
+  EXPECT_EQ(link_between(cluster, 3, 4), cluster.levels[0].link);
+  EXPECT_EQ(link_between(cluster, 7, 8), cluster.levels[1].link);
+  EXPECT_EQ(link_between(cluster, 8, 0), cluster.levels[1].link);
+  EXPECT_EQ(parse_cluster(to_json(cluster), "c"), cluster);
+}
+
+TEST(Cluster, HasSeveralDevices) {
+  Cluster cluster = racks();
+  EXPECT_EQ(device_of(cluster, 9).name, "H100-80GB");
+  EXPECT_EQ(device_of(cluster, 10).name, "A100-80GB");
+  EXPECT_EQ(device_of(cluster, 12).name, "V100-32GB");
+  EXPECT_EQ(device_of(cluster, 15).name, "V100-32GB");
+  EXPECT_EQ(least_memory(cluster), Bytes{32} << 30);
+  cluster.others[1].nodes = 7;
+  EXPECT_EQ(check(cluster), Sentences{"others have 8 nodes of 8; at least one needs to hold `device`"});
+  cluster = racks();
+  cluster.levels[1].nodes = 3;
+  EXPECT_EQ(check(cluster).size(), 1);
+}
+
 TEST(Cluster, SaysWhatIsWrongWithAName) {
   EXPECT_EQ(refusal("8xA100-80BG"),
             "cluster '8xA100-80BG': unknown device 'A100-80BG'; `partita devices` lists them; did you mean "

@@ -67,5 +67,17 @@ TEST(Profile, A100AllReduceIsNearItsMeasurement) {
   EXPECT_NEAR(all_reduce_seconds(cluster, 1'000'000, {8, 1}), 93e-6, 10e-6);
 }
 
+// Two racks: a ring through both is as fast as the links between them, which its two members in each share.
+TEST(Profile, ARingIsAsFastAsItsSlowestLevel) {
+  Cluster cluster = read_cluster("4x1xA100-80GB");
+  cluster.levels = {{"rack", 2, {1e9, 1e9, 1e-3}}};
+  Group near = group_of(cluster, {0, 1}), far = group_of(cluster, {0, 1, 2, 3});
+  EXPECT_EQ(near.groups, std::vector<int>{1});
+  EXPECT_EQ(far.groups, std::vector<int>{2});
+  EXPECT_NEAR(all_gather_seconds(cluster, 4'000'000, far), 3 * (1e-3 + 1e6 / 2e9), 1e-9);
+  EXPECT_LT(all_gather_seconds(cluster, 4'000'000, near), 1e-3);
+  EXPECT_NEAR(send_seconds(cluster, 1'000'000, 1, 2), 1e-3 + 1e-3, 1e-9);
+}
+
 }  // namespace
 }  // namespace partita
