@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/names.h"
 #include "lower/lower.h"
 #include "model/row.h"
 #include "run/session.h"
@@ -57,30 +56,10 @@ TensorDict to_tensors(HostTensors values) {
   return tensors;
 }
 
-struct Row {
-  const char* key;
-  double OptimizerSpec::*field;
-};
-constexpr Row kNumbers[] = {{"lr", &OptimizerSpec::lr},
-                            {"beta1", &OptimizerSpec::beta1},
-                            {"beta2", &OptimizerSpec::beta2},
-                            {"eps", &OptimizerSpec::eps},
-                            {"weight_decay", &OptimizerSpec::weight_decay},
-                            {"momentum", &OptimizerSpec::momentum}};
-
 OptimizerSpec to_optimizer(const py::dict& dict) {
-  OptimizerSpec spec{.name = "none"};
-  std::vector<std::string> known = {"name"};
-  for (const Row& row : kNumbers) known.emplace_back(row.key);
-  for (const auto& [key, value] : dict) {
-    std::string name = py::cast<std::string>(key);
-    if (name == "name") spec.name = py::cast<std::string>(value);
-    for (const Row& row : kNumbers)
-      if (row.key == name) spec.*row.field = py::cast<double>(value);
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      input_error("optimizer: unknown key {}{}", name, did_you_mean(name, known));
-  }
-  return spec;
+  if (dict.empty()) return {.name = "none"};
+  Json json = parse_json(py::cast<std::string>(py::module_::import("json").attr("dumps")(dict)), "optimizer");
+  return read_optimizer(JsonIn(json, "optimizer"));
 }
 
 int threads_for(size_t ranks, int threads) {

@@ -145,7 +145,7 @@ def test_wrong_inputs_are_named():
         library().run_step(model.to_json()[:1000], given, batch)
     with pytest.raises(partita.InputError, match="batch: no value for labels"):
         library().run_step(model.to_json(), given, {"input_ids": batch["input_ids"]})
-    with pytest.raises(partita.InputError, match="optimizer: unknown key weight_decai; did you mean 'weight_decay'"):
+    with pytest.raises(partita.InputError, match='optimizer: unknown key "weight_decai"; did you mean .weight_decay.'):
         library().Session(model.to_json(), given, optimizer={"weight_decai": 1.0})
     with pytest.raises(partita.InputError, match="is on meta, the runtime needs it on the CPU"):
         library().run_step(model.to_json(), given, {name: value.to("meta") for name, value in batch.items()})
