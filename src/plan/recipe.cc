@@ -115,7 +115,7 @@ std::string sequence_atom(const Model& model, const Atoms& atoms) {
 RecipeBook::RecipeBook(const Model& model) : model_(model), split_{.model = decompose(model)} {
   split_.atoms = find_atoms(split_.model);
   if (find_packed(split_.model).empty()) return;
-  unpacked_.emplace(unpack(split_.model));
+  unpacked_ = Stated{.model = unpack(split_.model), .atoms = {}};
   unpacked_->atoms = find_atoms(unpacked_->model);
 }
 

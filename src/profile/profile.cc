@@ -39,7 +39,7 @@ Seconds ring_latency(const Cluster& cluster, Group group) {
   return latency;
 }
 
-Seconds ring_pass(const Cluster& cluster, Bytes bytes, Group group) {
+Seconds ring_pass(const Cluster& cluster, Bytes bytes, const Group& group) {
   if (group.size <= 1) return 0;
   Seconds latency = ring_latency(cluster, group);
   double piece = static_cast<double>(bytes) / group.size;
@@ -82,15 +82,15 @@ Group group_of(const Cluster& cluster, const std::vector<int32_t>& ranks) {
   return group;
 }
 
-Seconds all_gather_seconds(const Cluster& cluster, Bytes bytes, Group group) {
+Seconds all_gather_seconds(const Cluster& cluster, Bytes bytes, const Group& group) {
   return ring_pass(cluster, bytes, group);
 }
 
-Seconds reduce_scatter_seconds(const Cluster& cluster, Bytes bytes, Group group) {
+Seconds reduce_scatter_seconds(const Cluster& cluster, Bytes bytes, const Group& group) {
   return ring_pass(cluster, bytes, group);
 }
 
-Seconds all_reduce_seconds(const Cluster& cluster, Bytes bytes, Group group) {
+Seconds all_reduce_seconds(const Cluster& cluster, Bytes bytes, const Group& group) {
   return reduce_scatter_seconds(cluster, bytes, group) + all_gather_seconds(cluster, bytes, group);
 }
 

@@ -46,9 +46,9 @@ Group group_of(const Cluster& cluster, const std::vector<int32_t>& ranks);
 /// Across nodes, and across each level of groups of nodes, the members inside use their links together.
 /// `bytes` is the WHOLE tensor: what all_gather makes, what reduce_scatter takes. all_reduce is one after the
 /// other. A group of one costs nothing.
-Seconds all_gather_seconds(const Cluster& cluster, Bytes bytes, Group group);
-Seconds reduce_scatter_seconds(const Cluster& cluster, Bytes bytes, Group group);
-Seconds all_reduce_seconds(const Cluster& cluster, Bytes bytes, Group group);
+Seconds all_gather_seconds(const Cluster& cluster, Bytes bytes, const Group& group);
+Seconds reduce_scatter_seconds(const Cluster& cluster, Bytes bytes, const Group& group);
+Seconds all_reduce_seconds(const Cluster& cluster, Bytes bytes, const Group& group);
 
 /// One message from rank to rank: latency + bytes / bandwidth of the pair. Nothing from a rank to itself.
 Seconds send_seconds(const Cluster& cluster, Bytes bytes, int from, int to);

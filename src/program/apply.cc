@@ -229,7 +229,7 @@ class Application {
         if (shared(members, label, regions)) continue;
         Label longer = label;
         longer.insert(longer.end(), through.begin(), through.end());
-        terms.push_back({std::move(longer), {regions, k}});
+        terms.emplace_back(std::move(longer), Term{regions, k});
       }
     }
     add_shared(members, set, terms);
@@ -257,7 +257,7 @@ class Application {
       if (!shared(members, label, regions)) continue;
       Label longer = label;
       if (loops_.linear.size() > 1) longer.push_back({.op = id_, .set = set});
-      terms.push_back({std::move(longer), {regions, -1}});
+      terms.emplace_back(std::move(longer), Term{regions, -1});
     }
   }
 

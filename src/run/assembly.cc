@@ -22,7 +22,7 @@ double relative(double a, double b) {
 
 }  // namespace
 
-Assembly::Assembly(Shape shape, DType dtype, Leaves leaves)
+Assembly::Assembly(const Shape& shape, DType dtype, Leaves leaves)
     : whole_(shape, dtype), given_(shape, DType::kBool), leaves_(std::move(leaves)) {}
 
 void Assembly::add(const Box& box, const std::byte* local, const TensorType& type) {

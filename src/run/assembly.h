@@ -10,7 +10,7 @@ namespace partita {
 /// part.
 class Assembly {
  public:
-  Assembly(Shape shape, DType dtype, Leaves leaves);
+  Assembly(const Shape& shape, DType dtype, Leaves leaves);
 
   void add(const Box& box, const std::byte* local, const TensorType& type);
   /// Largest difference between two ranks' copies of an element, relative to the element or 1e-30.

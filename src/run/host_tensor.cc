@@ -40,9 +40,8 @@ BoxWalk walk_box(const Shape& shape, const Leaves& leaves, const Box& box, const
 
 }  // namespace
 
-HostTensor::HostTensor(Shape shape_, DType dtype_) : shape(std::move(shape_)), dtype(dtype_) {
-  data.resize(numel(shape) * dtype_bytes(dtype));
-}
+HostTensor::HostTensor(Shape sizes, DType kind)
+    : shape(std::move(sizes)), dtype(kind), data(numel(shape) * dtype_bytes(dtype)) {}
 
 HostViews views_of(const HostTensors& tensors) {
   HostViews views;

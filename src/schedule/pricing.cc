@@ -149,7 +149,7 @@ void parse_stage_costs(std::string_view text, std::string_view where, Pricing& p
     StageRow row;
     for (size_t i = 0; i < cells.size(); ++i)
       if (!cells[i].empty()) row.cell(columns[i]) = parse_rational(cells[i], place);
-    add_row(std::move(row), place, pricing);
+    add_row(row, place, pricing);
   }
   if (pricing.stages.empty()) input_error("{}: no stages", where);
 }

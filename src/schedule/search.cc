@@ -296,7 +296,7 @@ class Search {
                        [&](const Candidate& c) { return c.listed.end == listed.end; });
   }
 
-  void drifted(Listed from, const std::string& origin, Dice& dice) {
+  void drifted(const Listed& from, const std::string& origin, Dice& dice) {
     Policy policy{.rank = starts_of(flow_, from)};
     for (int64_t turns = 1 + dice.roll(3); turns > 0; --turns) drift(flow_, dice, policy.rank);
     policy.patience = double(dice.roll(3)) / 2;

@@ -70,24 +70,24 @@ TensorId unary(Graph& g, std::string_view target, TensorId x) {
   return g.call(target, std::move(args), std::move(made));
 }
 
-TensorId binary(Graph& g, std::string_view target, Operand a, Operand b) {
+TensorId binary(Graph& g, std::string_view target, const Operand& a, const Operand& b) {
   std::vector<Arg> args = {a.arg, b.arg};
   Made made = made_elementwise(g, args);
   return g.call(target, std::move(args), std::move(made));
 }
 
-TensorId compare(Graph& g, std::string_view target, Operand a, Operand b) {
+TensorId compare(Graph& g, std::string_view target, const Operand& a, const Operand& b) {
   std::vector<Arg> args = {a.arg, b.arg};
   Made made = made_elementwise(g, args);
   made.dtype = DType::kBool;
   return g.call(target, std::move(args), std::move(made));
 }
 
-TensorId add(Graph& g, Operand a, Operand b) { return binary(g, "aten.add.Tensor", a, b); }
-TensorId sub(Graph& g, Operand a, Operand b) { return binary(g, "aten.sub.Tensor", a, b); }
-TensorId mul(Graph& g, Operand a, Operand b) { return binary(g, "aten.mul.Tensor", a, b); }
-TensorId div(Graph& g, Operand a, Operand b) { return binary(g, "aten.div.Tensor", a, b); }
-TensorId power(Graph& g, TensorId x, Operand e) { return binary(g, "aten.pow.Tensor_Scalar", x, e); }
+TensorId add(Graph& g, const Operand& a, const Operand& b) { return binary(g, "aten.add.Tensor", a, b); }
+TensorId sub(Graph& g, const Operand& a, const Operand& b) { return binary(g, "aten.sub.Tensor", a, b); }
+TensorId mul(Graph& g, const Operand& a, const Operand& b) { return binary(g, "aten.mul.Tensor", a, b); }
+TensorId div(Graph& g, const Operand& a, const Operand& b) { return binary(g, "aten.div.Tensor", a, b); }
+TensorId power(Graph& g, TensorId x, const Operand& e) { return binary(g, "aten.pow.Tensor_Scalar", x, e); }
 
 TensorId where(Graph& g, TensorId condition, TensorId yes, TensorId no) {
   std::vector<Arg> args = {Arg::of(condition), Arg::of(yes), Arg::of(no)};
@@ -108,7 +108,7 @@ TensorId to_dtype(Graph& g, TensorId x, DType dtype) {
                 {{"dtype", dtype_argument(dtype)}});
 }
 
-TensorId view(Graph& g, TensorId x, Shape sizes) {
+TensorId view(Graph& g, TensorId x, const Shape& sizes) {
   Shape shape = resolved(sizes, numel(g.shape(x)));
   std::optional<Shape> strides = view_strides(g.dims(x), shape);
   CHECK(strides.has_value());
@@ -162,7 +162,7 @@ TensorId squeeze(Graph& g, TensorId x, int64_t dim) {
   return call_view(g, "aten.squeeze.dim", {Arg::of(x), Arg::of(dim)}, x, dims);
 }
 
-TensorId expand(Graph& g, TensorId x, Shape sizes) {
+TensorId expand(Graph& g, TensorId x, const Shape& sizes) {
   Dims from = g.dims(x), to{sizes, Shape(sizes.size(), 0)};
   size_t offset = sizes.size() - from.shape.size();
   for (size_t d = 0; d < from.shape.size(); ++d) {

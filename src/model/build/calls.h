@@ -9,20 +9,20 @@ inline constexpr int64_t kToTheEnd = INT64_MAX;
 
 // Elementwise. `target` is the ATen overload; sizes broadcast, dtypes promote.
 TensorId unary(Graph& g, std::string_view target, TensorId x);
-TensorId binary(Graph& g, std::string_view target, Operand a, Operand b);
+TensorId binary(Graph& g, std::string_view target, const Operand& a, const Operand& b);
 /// The result is a bool tensor: eq.Scalar, ge.Tensor.
-TensorId compare(Graph& g, std::string_view target, Operand a, Operand b);
-TensorId add(Graph& g, Operand a, Operand b);
-TensorId sub(Graph& g, Operand a, Operand b);
-TensorId mul(Graph& g, Operand a, Operand b);
-TensorId div(Graph& g, Operand a, Operand b);
-TensorId power(Graph& g, TensorId x, Operand exponent);
+TensorId compare(Graph& g, std::string_view target, const Operand& a, const Operand& b);
+TensorId add(Graph& g, const Operand& a, const Operand& b);
+TensorId sub(Graph& g, const Operand& a, const Operand& b);
+TensorId mul(Graph& g, const Operand& a, const Operand& b);
+TensorId div(Graph& g, const Operand& a, const Operand& b);
+TensorId power(Graph& g, TensorId x, const Operand& e);
 TensorId where(Graph& g, TensorId condition, TensorId yes, TensorId no);
 TensorId gelu(Graph& g, TensorId x, bool by_tanh);
 TensorId to_dtype(Graph& g, TensorId x, DType dtype);
 
 // Views and copies.
-TensorId view(Graph& g, TensorId x, Shape sizes);
+TensorId view(Graph& g, TensorId x, const Shape& sizes);
 /// A view where strides allow it, else a copy seen with other sizes.
 TensorId reshape(Graph& g, TensorId x, const Shape& sizes);
 TensorId transpose(Graph& g, TensorId x, int64_t a, int64_t b);
@@ -30,7 +30,7 @@ TensorId t(Graph& g, TensorId x);
 TensorId permute(Graph& g, TensorId x, const std::vector<int64_t>& order);
 TensorId unsqueeze(Graph& g, TensorId x, int64_t dim);
 TensorId squeeze(Graph& g, TensorId x, int64_t dim);
-TensorId expand(Graph& g, TensorId x, Shape sizes);
+TensorId expand(Graph& g, TensorId x, const Shape& sizes);
 TensorId slice(Graph& g, TensorId x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
 TensorId select(Graph& g, TensorId x, int64_t dim, int64_t index);
 std::vector<TensorId> split(Graph& g, TensorId x, int64_t size, int64_t dim);

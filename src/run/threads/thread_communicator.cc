@@ -135,7 +135,7 @@ int64_t ThreadCommunicator::receive(int32_t peer, int32_t tag, TensorSpan tensor
 }
 
 // Whoever comes second copies, outside the lock; the pair is fixed, so later offers do not disturb it.
-int64_t ThreadCommunicator::offer(Ticket ticket, TensorSpan tensor) {
+int64_t ThreadCommunicator::offer(Ticket ticket, const TensorSpan& tensor) {
   World& world = exchange_.world();
   auto lock = world.lock();
   Exchange::Channel& channel = ticket.sending ? exchange_.channel(rank_, ticket.peer, ticket.tag)

@@ -81,7 +81,7 @@ class ThreadCommunicator : public Communicator {
 
   Exchange::Group& enter(const Membership& membership, const Exchange::Call& call);
   void meet(const Membership& membership);
-  int64_t offer(Ticket ticket, TensorSpan tensor);
+  int64_t offer(Ticket ticket, const TensorSpan& tensor);
   void copy(const Transfer& transfer, int32_t peer) const;
 
   Exchange& exchange_;
