@@ -128,7 +128,7 @@ class Search {
       Listed from = base.listed;
       std::string origin = base.origin;
       if (!first && round % 8 < 5) {
-        drifted(std::move(from), origin, dice);
+        drifted(from, origin, dice);
         continue;
       }
       if (!first && round % 8 == 5) {
