@@ -18,15 +18,10 @@
 #include "plan/recipe.h"
 #include "profile/step.h"
 #include "program/certificate.h"
+#include "setting.h"
 
 namespace partita {
 namespace {
-
-/// PARTITA_FILES and PARTITA_SEED make a longer campaign of it.
-uint64_t setting(const char* name, uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
-}
 
 /// Changes one thing of a file: a byte, a number, a whole value.
 class Breaker {

@@ -13,15 +13,10 @@
 #include "program_random_mutants.h"
 #include "run/api.h"
 #include "run/straight_line.h"
+#include "setting.h"
 
 namespace partita {
 namespace {
-
-/// PARTITA_MUTANTS and PARTITA_SEED make a longer campaign of it.
-uint64_t setting(const char* name, uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
-}
 
 struct Case {
   const char* model;
