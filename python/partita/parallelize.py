@@ -16,7 +16,7 @@ from .random import STATE
 
 def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | None = None, cluster: str | None = None,
                 memory: str | None = None, ranks: int | None = None, loss=None, threads: int = 0,
-                clip: float | None = None, precision: str | None = None) -> "Step":
+                clip: float | None = None, precision: str | None = None, calibration: str | None = None) -> "Step":
     """Captures `module` on `batch`, plans it for `cluster` unless a plan is given, and starts its ranks as threads.
 
     ranks: short for cluster="<ranks>xcpu".
@@ -27,6 +27,7 @@ def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | None = N
     clip: largest norm of all gradients together, as torch.nn.utils.clip_grad_norm_ before each optimizer step.
     precision: "bf16" or "fp16" for a module in that dtype: the optimizer updates float32 copies of its parameters, and
     fp16 gradients are scaled. For a float32 module use torch.autocast in its forward.
+    calibration: a file of `partita calibrate`; plans are then ranked by what this machine takes.
     """
     settings = describe(optimizer, module.named_parameters())
     if clip is not None and not clip > 0:
@@ -38,7 +39,8 @@ def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | None = N
         if cluster is None:
             raise InputError("parallelize", "neither plan, cluster nor ranks is given",
                              'say where to run: cluster="4xcpu"')
-        plan = find_plan(model, cluster, memory, optimizer=settings["name"], clip=clip, precision=precision)
+        plan = find_plan(model, cluster, memory, optimizer=settings["name"], clip=clip, precision=precision,
+                         calibration=calibration)
     clip = clip or plan.data["optimizer"].get("clip")
     if clip:
         settings = {**settings, "clip": float(clip)}

@@ -13,8 +13,9 @@ from .native import command
 class Plan:
     """One plan as its file holds it; `step_seconds` and `peak_bytes` (by rank) are what the planner expects."""
 
-    def __init__(self, data: dict, step_seconds=None, peak_bytes=None, ranked=(), lost=()):
+    def __init__(self, data: dict, step_seconds=None, peak_bytes=None, ranked=(), lost=(), tier=None, expected_error=None):
         self.data = data
+        self.tier, self.expected_error = tier, expected_error  # how `step_seconds` is known, and how far off to expect it
         self.step_seconds, self.peak_bytes = step_seconds, peak_bytes
         self.ranked = list(ranked)  # the plans that fit, fastest first, as `partita plan --json` gives them
         self.lost = list(lost)      # those that do not fit, each with its reason
@@ -54,15 +55,17 @@ class Plan:
         return Plan(json.loads(Path(path).read_text()))
 
 
-def plan(model: Model, cluster: str, memory: str | None = None, **options) -> Plan:
+def plan(model: Model, cluster: str, memory: str | None = None, calibration: str | None = None, **options) -> Plan:
     """The best plan for `cluster` under `memory` per device; raises Infeasible when nothing fits.
 
+    calibration: a file of `partita calibrate`; plans are then ranked by what this machine takes.
     options: further flags of `partita plan`, such as top=5 or allow="dp,tp".
     """
-    flags = {"cluster": cluster, "memory": memory, **options}
+    flags = {"cluster": cluster, "memory": memory, "calibration": calibration, **options}
     answer = _ask("plan", model, flags)
     best = answer["plans"][0]
-    return Plan(best["plan"], best["step_seconds"], best["peak_bytes"], answer["plans"], answer["lost"])
+    return Plan(best["plan"], best["step_seconds"], best["peak_bytes"], answer["plans"], answer["lost"], answer["tier"],
+                answer["expected_error"])
 
 
 def recipe(name: str, model: Model, ranks: int, **options) -> Plan:

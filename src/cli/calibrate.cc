@@ -3,24 +3,26 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "base/error.h"
 #include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
-#include "cli/probes.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
 #include "model/retype.h"
+#include "profile/calibration_steps.h"
 #include "profile/step.h"
 #include "run/safetensors.h"
+#include "run/threads/measure_transfers.h"
 
 namespace partita {
 namespace {
 
 struct Options {
   std::vector<std::string> models;
-  std::string dtype, inputs, output;
+  std::string cluster = "8xcpu", dtype, inputs, output;
   int rounds = 5;
 };
 
@@ -119,8 +121,38 @@ std::vector<Measured> measure_all(const std::vector<Probe>& probes, int rounds, 
   return measured;
 }
 
+// From what fits a core's own cache to what fits no cache.
+const std::vector<Bytes> kSizes = {1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 25};
+
+/// Instructions that are no ops of a model.
+std::vector<OpSample> moves_of(int rounds, const Command& command) {
+  command.say("copies, sums and updates between ops");
+  std::vector<int64_t> elements;
+  for (Bytes bytes : kSizes) elements.push_back(bytes / 4);
+  std::vector<OpSample> samples;
+  for (const MoveMeasure& found : load_runtime().measure_moves(elements, rounds)) {
+    std::string target = "partita." + found.kind;
+    samples.push_back({.signature = fmt::format("{} {}", target, found.moved),
+                       .target = target,
+                       .moved = found.moved,
+                       .seconds = middle(found.seconds)});
+  }
+  return samples;
+}
+
+/// Between ranks that are threads, of groups up to the size of the cluster.
+std::vector<TransferSample> transfers_of(int ranks, int rounds, const Command& command) {
+  command.say("transfers between ranks");
+  std::vector<int32_t> groups;
+  for (int32_t size = 2; size <= ranks; size *= 2) groups.push_back(size);
+  std::vector<TransferSample> samples;
+  for (const TransferMeasure& found : measure_transfers(groups, kSizes, rounds))
+    samples.push_back({found.kind, found.ranks, found.bytes, middle(found.seconds)});
+  return samples;
+}
+
 /// Samples of the steps that are no trials, each op once: the middle of all its calls in all of them.
-Calibration samples_of(const std::vector<Probe>& probes, const std::vector<Measured>& measured) {
+std::vector<OpSample> samples_of(const std::vector<Probe>& probes, const std::vector<Measured>& measured) {
   std::map<std::string, OpSample> samples;
   std::map<std::string, std::vector<Seconds>> calls;
   for (size_t p = 0; p < probes.size(); ++p) {
@@ -134,12 +166,12 @@ Calibration samples_of(const std::vector<Probe>& probes, const std::vector<Measu
       samples[sample.signature] = std::move(sample);
     }
   }
-  Calibration calibration{.machine = processor_name()};
+  std::vector<OpSample> found;
   for (auto& [signature, sample] : samples) {
     sample.seconds = middle(calls.at(signature));
-    calibration.samples.push_back(std::move(sample));
+    found.push_back(std::move(sample));
   }
-  return calibration;
+  return found;
 }
 
 struct Error {
@@ -151,7 +183,7 @@ struct Error {
 std::vector<Error> errors_of(const std::vector<Probe>& probes, const std::vector<Measured>& measured,
                              const Calibration& calibration) {
   Cluster cpu = library_cluster("cpu", 1, 1, "calibrate");
-  SampledCosts sampled(calibration, cpu);
+  Prices sampled(cpu, calibration);
   bool trials = std::any_of(probes.begin(), probes.end(), [](const Probe& probe) { return probe.trial; });
   std::vector<Error> errors;
   for (size_t p = 0; p < probes.size(); ++p) {
@@ -159,19 +191,24 @@ std::vector<Error> errors_of(const std::vector<Probe>& probes, const std::vector
     const Model& model = probes[p].model;
     errors.push_back({probes[p].name, middle(measured[p].step),
                       profile_step(model, cpu, 0).total.total_seconds(),
-                      profile_step(model, cpu, 0, {}, &sampled).total.total_seconds()});
+                      profile_step(model, sampled, 0).total.total_seconds()});
   }
   return errors;
 }
 
 double off(Seconds predicted, Seconds measured) { return 100 * (predicted / measured - 1); }
 
-/// "median 5.2 %, worst 9.8 %" of what `predicted` says.
-std::string spread(const std::vector<Error>& errors, Seconds Error::*predicted) {
+double median_error(const std::vector<Error>& errors, Seconds Error::*predicted) {
   std::vector<double> all;
   for (const Error& e : errors) all.push_back(std::abs(off(e.*predicted, e.measured)));
-  return fmt::format("median {:.1f} %, worst {:.1f} %", middle(all),
-                     *std::max_element(all.begin(), all.end()));
+  return middle(all);
+}
+
+/// "median 5.2 %, worst 9.8 %" of what `predicted` says.
+std::string spread(const std::vector<Error>& errors, Seconds Error::*predicted) {
+  double worst = 0;
+  for (const Error& e : errors) worst = std::max(worst, std::abs(off(e.*predicted, e.measured)));
+  return fmt::format("median {:.1f} %, worst {:.1f} %", median_error(errors, predicted), worst);
 }
 
 std::string show(const std::vector<Error>& errors, bool trials) {
@@ -184,24 +221,43 @@ std::string show(const std::vector<Error>& errors, bool trials) {
                             spread(errors, &Error::after));
 }
 
+Calibration measure_machine(const Options& options, const std::vector<Probe>& probes,
+                            const std::vector<Measured>& measured, const Command& command) {
+  Cluster cluster = read_cluster(options.cluster);
+  if (!on_cpu(cluster))
+    input_error("--cluster {}: only ranks on this CPU can be measured; write for example 8xcpu",
+                options.cluster);
+  Calibration calibration{.machine = processor_name(),
+                          .cores = static_cast<int>(std::thread::hardware_concurrency()),
+                          .samples = samples_of(probes, measured)};
+  for (OpSample& sample : moves_of(options.rounds, command)) calibration.samples.push_back(std::move(sample));
+  calibration.transfers = transfers_of(num_ranks(cluster), options.rounds, command);
+  return calibration;
+}
+
 void run(const Options& options, const Command& command) {
   std::vector<Probe> probes = probes_of(options);
   std::vector<Measured> measured = measure_all(probes, options.rounds, command);
-  Calibration calibration = samples_of(probes, measured);
-  write_file(options.output, to_json(calibration));
+  Calibration calibration = measure_machine(options, probes, measured, command);
   std::vector<Error> errors = errors_of(probes, measured, calibration);
+  bool trials = options.models.empty();
+  // Steps that were learned from say nothing about others.
+  if (trials) calibration.expected_error = median_error(errors, &Error::after) / 100;
+  write_file(options.output, to_json(calibration));
   double load = load_now();
   Json rows = Json::array();
   for (const Error& e : errors)
     rows.push_back({{"name", e.name}, {"measured", e.measured}, {"before", e.before}, {"after", e.after}});
-  std::string text =
-      show(errors, options.models.empty()) +
-      fmt::format(
-          "CPU seconds of one thread, the middle of {} rounds, at a load of {:.1f}. {} "
-          "ops of {} written to {}\n",
-          options.rounds, load, calibration.samples.size(), calibration.machine, options.output);
+  std::string text = show(errors, trials) +
+                     fmt::format(
+                         "CPU seconds of one thread, the middle of {} rounds, at a load of {:.1f}. {} "
+                         "ops and {} transfers of {} written to {}\n",
+                         options.rounds, load, calibration.samples.size(), calibration.transfers.size(),
+                         calibration.machine, options.output);
   command.answer({{"machine", calibration.machine},
                   {"samples", calibration.samples.size()},
+                  {"transfers", calibration.transfers.size()},
+                  {"expected_error", calibration.expected_error},
                   {"load", load},
                   {"steps", rows}},
                  text);
@@ -214,6 +270,8 @@ void add_calibrate(CLI::App& app, Command& command) {
   app.add_option("MODEL", options->models,
                  "measure the ops of these steps; by default of a set of small steps of several families, "
                  "and then predict eight others");
+  app.add_option("--cluster", options->cluster, "whose ranks, as threads, to measure transfers between")
+      ->capture_default_str();
   app.add_option("--dtype", options->dtype, "retype every floating tensor");
   app.add_option("--inputs", options->inputs,
                  "values of the batch by name, F.safetensors, for a step that keeps what a batch does");

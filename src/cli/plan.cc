@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
+#include "cli/pricing.h"
 #include "cli/training.h"
 #include "cli/verbs.h"
 #include "search/search.h"
@@ -17,7 +18,7 @@ struct Options {
   ModelInput model;
   ClusterInput cluster;
   TrainingInput training;
-  std::string output;
+  std::string calibration, output;
   size_t top = 5;
   std::vector<std::string> allow, forbid;
 };
@@ -38,8 +39,10 @@ std::string table(const SearchResult& result, const SearchRequest& request, size
   for (size_t i = 0; i < std::min(top, result.beyond.size()); ++i) row(result.beyond[i]);
   more = result.beyond.size() - std::min(top, result.beyond.size());
   if (more) text += fmt::format("... and {} more that do not fit\n", more);
-  return text + fmt::format("{} plans lowered and simulated on {}, {} per device.\n", result.evaluated,
-                            request.cluster.name, show_bytes(request.memory));
+  return text +
+         fmt::format("{} plans lowered and simulated on {}, {} per device.\n", result.evaluated,
+                     request.prices.cluster().name, show_bytes(request.memory)) +
+         show_tier(request.prices);
 }
 
 // A sample counts as many tokens as the first batch input has positions.
@@ -64,21 +67,22 @@ void run(Options& options, const Command& command) {
   SearchRequest request;
   request.optimizer = load(options.training, options.model);
   Model model = load(options.model);
-  request.cluster = load(options.cluster);
+  request.prices = prices_of(load(options.cluster), options.calibration);
   request.allow = options.allow;
   request.forbid = options.forbid;
-  request.memory = least_memory(request.cluster);
+  request.memory = least_memory(request.prices.cluster());
   auto start = std::chrono::steady_clock::now();
   SearchResult result = search(model, request);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (result.fitting.empty())
     throw Infeasible(fmt::format("no plan fits {} per device on {}; {}", show_bytes(request.memory),
-                                 request.cluster.name, least_that_would_do(result)));
+                                 request.prices.cluster().name, least_that_would_do(result)));
   PhaseLog log;
   lower_certified(model, result.fitting.front().plan, log);
   if (!options.output.empty()) write_file(options.output, to_json(result.fitting.front().plan));
   Json json = {{"plans", Json::array()},    {"lost", Json::array()},         {"refused", result.refused},
                {"search_seconds", seconds}, {"evaluated", result.evaluated}, {"pruned", 0}};
+  write_tier(request.prices, json);
   for (size_t i = 0; i < std::min(options.top, result.fitting.size()); ++i)
     json["plans"].push_back(write(result.fitting[i], tokens_of(model)));
   for (const Candidate& lost : result.beyond)
@@ -94,6 +98,7 @@ void add_plan(CLI::App& app, Command& command) {
   add_model_input(app, options->model);
   add_cluster_input(app, options->cluster);
   add_training_input(app, options->training);
+  add_calibration_flag(app, options->calibration);
   app.add_option("--top", options->top, "how many plans to list")->check(CLI::Range(1, 1000));
   app.add_option("--allow", options->allow,
                  "only these ways: dp,zero1,zero3,tp,pipeline,microbatches,recompute")

@@ -1,10 +1,10 @@
 #include <chrono>
 #include <memory>
-#include <optional>
 
 #include "base/error.h"
 #include "base/names.h"
 #include "cli/inputs.h"
+#include "cli/pricing.h"
 #include "cli/profile_show.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
@@ -15,7 +15,7 @@ namespace {
 
 struct Options {
   ModelInput model;
-  std::string device = "A100-80GB";
+  std::string device;  // empty: A100-80GB, or cpu where --calibration measured it
   int depth = 4;
   bool at_peak = false;
   std::string optimizer = "none";
@@ -67,16 +67,13 @@ Model step_of(const ModelInput& input, const std::string& policy) {
 /// What is asked of a profile, but for the size of the batch.
 struct Question {
   const Options& options;
-  Cluster cluster;
+  Prices prices;
   Upkeep upkeep;
-  std::optional<SampledCosts> sampled;
-
-  const SampledCosts* costs() const { return sampled ? &*sampled : nullptr; }
 
   Bytes peak(int64_t batch) const {
     ModelInput input = options.model;
     input.batch = batch;
-    return profile_step(step_of(input, options.recompute), cluster, 0, upkeep, costs()).memory.peak;
+    return profile_step(step_of(input, options.recompute), prices, 0, upkeep).memory.peak;
   }
 };
 
@@ -109,23 +106,20 @@ void fit_batch(const Question& question, ModelInput& input) {
   if (!captured) input.batch = largest_batch(question, limit);
 }
 
+Cluster device_of(const Options& options) {
+  const char* usual = options.calibration.empty() ? "A100-80GB" : "cpu";
+  return library_cluster(options.device.empty() ? usual : options.device, 1, 1, "--device");
+}
+
 void run(const Options& options, const Command& command) {
-  Question question{options, library_cluster(options.device, 1, 1, "--device"), upkeep_of(options), {}};
-  Calibration calibration;
-  if (!options.calibration.empty()) {
-    calibration = parse_calibration(read_file(options.calibration), options.calibration);
-    question.cluster = library_cluster("cpu", 1, 1, "--calibration");
-    question.sampled.emplace(calibration, question.cluster);
-  }
+  Question question{options, prices_of(device_of(options), options.calibration), upkeep_of(options)};
   ModelInput input = options.model;
   if (!options.fit.empty()) fit_batch(question, input);
   Model model = step_of(input, options.recompute);
   auto start = std::chrono::steady_clock::now();
-  StepProfile profile =
-      profile_step(model, question.cluster, options.depth, question.upkeep, question.costs());
+  StepProfile profile = profile_step(model, question.prices, options.depth, question.upkeep);
   std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  Profiled profiled{model,           question.cluster, profile,
-                    question.upkeep, options.at_peak,  !options.calibration.empty()};
+  Profiled profiled{model, question.prices, profile, question.upkeep, options.at_peak};
   if (!command.json) {
     std::string text = show_profile(profiled);
     if (input.batch && !options.fit.empty())
@@ -144,7 +138,7 @@ void add_profile(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   add_model_input(app, options->model);
   app.add_option("--device", options->device, "a device of the library; `partita devices` lists them")
-      ->capture_default_str();
+      ->default_str("A100-80GB, with --calibration cpu");
   app.add_option("--depth", options->depth, "parts of a module's path to keep apart")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000));
@@ -159,8 +153,7 @@ void add_profile(CLI::App& app, Command& command) {
                  "(every layer)")
       ->capture_default_str();
   app.add_option("--fit", options->fit, "find the largest batch whose peak is within this: 80GiB");
-  app.add_option("--calibration", options->calibration,
-                 "times and workspace that `partita calibrate` measured on this CPU, instead of --device");
+  add_calibration_flag(app, options->calibration);
   app.footer("Example: partita profile gpt2-xl --dtype bf16 --optimizer adamw --at-peak");
   app.callback([options, &command] { run(*options, command); });
 }

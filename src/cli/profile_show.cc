@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/pricing.h"
+
 namespace partita {
 namespace {
 
@@ -224,7 +226,7 @@ void write_targets(const StepProfile& profile, Json& json) {
 std::string show_profile(const Profiled& p) {
   const StepMemory& memory = p.profile.memory;
   std::string text = fmt::format(
-      "{} on one {}: forward and backward, {}\n", p.model.name, p.cluster.device.name,
+      "{} on one {}: forward and backward, {}\n", p.model.name, p.prices.cluster().device.name,
       p.upkeep.optimizer.name == "none" ? "without optimizer" : "states of " + p.upkeep.optimizer.name);
   text += show_tree(p.profile);
   text += fmt::format("memory over time {}\n", sparkline(curve_of(p.profile)));
@@ -238,15 +240,14 @@ std::string show_profile(const Profiled& p) {
     if (target.opaque)
       text += fmt::format("{} x {} has no row: it cannot be split, its flops count as 0\n", target.opaque,
                           target.target);
-  return text + (p.calibrated ? "Time from samples of this machine, one thread: expect 10 % off.\n"
-                              : "Time from the spec sheet: expect 15 % off or more.\n");
+  return text + show_tier(p.prices);
 }
 
 Json write_profile(const Profiled& p) {
   Json json = write_cost(p.profile.total);
   json["name"] = p.model.name;
-  json["device"] = p.cluster.device.name;
-  json["tier"] = p.calibrated ? "calibrated" : "spec sheet";
+  json["device"] = p.prices.cluster().device.name;
+  write_tier(p.prices, json);
   json["peak_bytes"] = p.profile.memory.peak;
   json["peak_op"] = peak_op(p.model, p.profile.memory);
   json["memory"] = write_memory(p);

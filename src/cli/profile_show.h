@@ -10,11 +10,10 @@ namespace partita {
 /// What a profile was made of, beside the profile itself.
 struct Profiled {
   const Model& model;
-  const Cluster& cluster;
+  const Prices& prices;
   const StepProfile& profile;
   const Upkeep& upkeep;
-  bool at_peak = false;     // show what is alive then
-  bool calibrated = false;  // times were measured on this machine
+  bool at_peak = false;  // show what is alive then
 };
 
 /// The tree, memory over time, the peak by cause; for people.

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
+#include "cli/pricing.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 struct Options {
   ModelInput model;
-  std::string plan, cluster, trace;
+  std::string plan, cluster, calibration, trace;
 };
 
 void run(const Options& options, const Command& command) {
@@ -22,23 +23,25 @@ void run(const Options& options, const Command& command) {
   std::string name = options.cluster.empty() ? plan.cluster : options.cluster;
   if (name.empty())
     input_error("simulate: the plan names no cluster; give --cluster, for example --cluster 4xcpu");
-  Cluster cluster = read_cluster(name);
+  Prices prices = prices_of(read_cluster(name), options.calibration);
+  const Cluster& cluster = prices.cluster();
   if (num_ranks(cluster) < plan.ranks())
     input_error("--cluster {}: {} devices, the plan needs {}", name, num_ranks(cluster), plan.ranks());
   PhaseLog log;
   Lowered lowered = lower_certified(model, plan, log, options.plan);
-  Trace trace = simulate(lowered.model, lowered.program, cluster);
+  Trace trace = simulate(lowered.model, lowered.program, prices);
   if (!options.trace.empty()) write_file(options.trace, to_chrome(trace));
   std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n",
                                  plan.summary, cluster.name, show_seconds(trace.step_seconds),
                                  100 * trace.bubble, show_seconds(trace.exposed_comm_seconds));
   for (size_t r = 0; r < trace.peak_bytes.size(); ++r)
     text += fmt::format("rank {}: peak {}\n", r, show_bytes(trace.peak_bytes[r]));
-  command.answer({{"step_seconds", trace.step_seconds},
-                  {"bubble", trace.bubble},
-                  {"peak_bytes", trace.peak_bytes},
-                  {"exposed_comm_seconds", trace.exposed_comm_seconds}},
-                 text);
+  Json json = {{"step_seconds", trace.step_seconds},
+               {"bubble", trace.bubble},
+               {"peak_bytes", trace.peak_bytes},
+               {"exposed_comm_seconds", trace.exposed_comm_seconds}};
+  write_tier(prices, json);
+  command.answer(json, text + show_tier(prices));
 }
 
 }  // namespace
@@ -48,6 +51,7 @@ void add_simulate(CLI::App& app, Command& command) {
   add_model_input(app, options->model);
   app.add_option("PLAN", options->plan, "a plan file")->required();
   app.add_option("--cluster", options->cluster, "by default the plan's");
+  add_calibration_flag(app, options->calibration);
   app.add_option("--trace", options->trace, "write a Chrome trace");
   app.footer("Example: partita simulate gpt2.model.json plan.json --cluster 8xA100-80GB");
   app.callback([options, &command] { run(*options, command); });

@@ -4,6 +4,7 @@
 #include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
+#include "cli/pricing.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
 #include "plan/recipe.h"
@@ -14,7 +15,7 @@ namespace {
 
 struct Options {
   ModelInput model;
-  std::string plan;
+  std::string plan, calibration;
   int64_t ranks = 0, steps = 10;
   uint64_t seed = 0;
 };
@@ -28,13 +29,19 @@ Plan plan_of(const Options& options) {
   return plan;
 }
 
+// What was measured is this machine, wherever else the plan is meant to run.
+Cluster cluster_of(const Options& options, const Plan& plan) {
+  bool here = plan.cluster.empty() || !options.calibration.empty();
+  return read_cluster(here ? fmt::format("{}xcpu", plan.ranks()) : plan.cluster);
+}
+
 void run(const Options& options, const Command& command) {
   Plan plan = plan_of(options);
   Model model = load(options.model, plan);
   PhaseLog log;
   Lowered lowered = lower_certified(model, plan, log, options.plan);
-  std::string cluster = plan.cluster.empty() ? fmt::format("{}xcpu", plan.ranks()) : plan.cluster;
-  Trace trace = simulate(lowered.model, lowered.program, read_cluster(cluster));
+  Prices prices = prices_of(cluster_of(options, plan), options.calibration);
+  Trace trace = simulate(lowered.model, lowered.program, prices);
   RunRequest request{.steps = options.steps, .seed = options.seed};
   request.batch.seed = options.seed;
   HostTensors constants = load_constants(options.model, model);
@@ -54,11 +61,14 @@ void run(const Options& options, const Command& command) {
   for (size_t r = 0; r < report.peak_bytes.size(); ++r)
     text += fmt::format("rank {}: peak {} counted, {} predicted\n", r, show_bytes(report.peak_bytes[r]),
                         show_bytes(trace.peak_bytes[r]));
-  command.answer({{"steps", steps},
-                  {"measured_peak_bytes", report.peak_bytes},
-                  {"predicted_peak_bytes", trace.peak_bytes},
-                  {"predicted_step_seconds", trace.step_seconds}},
-                 text);
+  text +=
+      fmt::format("predicted on {}: {} a step. ", prices.cluster().name, show_seconds(trace.step_seconds));
+  Json json = {{"steps", steps},
+               {"measured_peak_bytes", report.peak_bytes},
+               {"predicted_peak_bytes", trace.peak_bytes},
+               {"predicted_step_seconds", trace.step_seconds}};
+  write_tier(prices, json);
+  command.answer(json, text + show_tier(prices));
 }
 
 }  // namespace
@@ -70,6 +80,7 @@ void add_train(CLI::App& app, Command& command) {
   app.add_option("--ranks", options->ranks, "threads of this process, one a rank")
       ->check(CLI::Range(1, 1024));
   app.add_option("--steps", options->steps, "how many")->check(CLI::Range(1, 1000000));
+  add_calibration_flag(app, options->calibration);
   app.add_option("--seed", options->seed, "of weights and batches");
   app.footer("Example: partita train gpt2.model.json plan.json --steps 20");
   app.callback([options, &command] { run(*options, command); });

@@ -1,19 +1,20 @@
 #pragma once
 
-#include <map>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/row.h"
-#include "profile/profile.h"
 
 namespace partita {
 
-/// One op as it ran on this machine.
+/// One op as it ran on this machine; or an instruction that is no op of the model, as "partita.concat".
 struct OpSample {
   std::string signature;  // signature_of: the op with all its shapes
   std::string target;     // "aten.mm.default"
   int layout = 0;         // bit k: input k is not dense
+  DType dtype = DType::kFloat32;
   Flops flops = 0;
   Bytes moved = 0;  // read and written
   Seconds seconds = 0;
@@ -23,51 +24,49 @@ struct OpSample {
   bool operator==(const OpSample&) const = default;
 };
 
+/// One message or collective between ranks that are threads of this machine.
+struct TransferSample {
+  std::string kind;  // "all_reduce", "all_gather", "reduce_scatter", "send"
+  int ranks = 2;
+  Bytes bytes = 0;  // of the whole tensor, as profile.h counts
+  Seconds seconds = 0;
+
+  bool operator==(const TransferSample&) const = default;
+};
+
 /// What `partita calibrate` measured. The versioned file format of docs/formats/calibration.md.
 struct Calibration {
   std::string machine;  // what the processor calls itself
   int threads = 1;
-  std::vector<OpSample> samples;  // by signature, each once
+  int cores = 0;                          // that ranks share; 0: not known, each has its own
+  double expected_error = 0;              // share of a step it did not learn from; 0: not known
+  std::vector<OpSample> samples;          // by signature, each once
+  std::vector<TransferSample> transfers;  // by kind, ranks and bytes
 
   bool operator==(const Calibration&) const = default;
 };
 std::string to_json(const Calibration& calibration);
 Calibration parse_calibration(std::string_view text, std::string_view where);
 
-/// Everything about an op that its time and workspace can depend on but values:
+/// A tensor as a signature shows it.
+struct TensorLook {
+  const Shape& shape;
+  const Shape& strides;
+  DType dtype;
+};
+/// Everything about a call that its time and workspace can depend on but values; `look` shows its tensors:
 /// `aten.mm.default float32[8,4|4,1] float32[4,2|2,1]`.
+std::string signature_of(std::string_view target, const std::vector<Arg>& args,
+                         const std::vector<std::pair<std::string, Arg>>& kwargs,
+                         const std::function<TensorLook(TensorId)>& look);
 std::string signature_of(const Model& model, const Op& op);
 
-/// Times of ops from samples. An op that was measured takes what it took. Another one of the same kind takes
-/// its roofline times the corrections of the nearest samples (distance in log flops and log bytes, inputs
-/// that lie alike first), weighted. One of a kind that was never measured takes the middle of all
-/// corrections.
-class SampledCosts {
- public:
-  /// Keeps a reference to `calibration`; `cluster` gives the roofline.
-  SampledCosts(const Calibration& calibration, const Cluster& cluster);
+/// Bytes that an op of the model reads and writes; none for a view.
+Bytes bytes_moved(const Model& model, const Op& op);
 
-  Seconds seconds(const OpSample& op, DType dtype) const;
-  /// Null where exactly this op was not measured.
-  const OpSample* find(const std::string& signature) const;
-
- private:
-  struct Corrected {
-    const OpSample* sample = nullptr;
-    double correction = 1;  // seconds over roofline
-  };
-  double correction_near(const OpSample& op, const std::vector<Corrected>& known) const;
-
-  Cluster cluster_;
-  std::map<std::string_view, const OpSample*> by_signature_;
-  std::map<std::string_view, std::vector<Corrected>> by_target_;
-  double middle_ = 1;
-};
-
-/// The op as a sample without its time.
+/// A call as a sample without its time and without its signature.
+OpSample sample_of(const OpView& view, Bytes moved);
+/// The op with its signature.
 OpSample sample_of(const Model& model, const Op& op);
-
-/// The dtype whose rate an op runs at: that of its first output.
-DType dtype_of(const Model& model, const Op& op);
 
 }  // namespace partita

@@ -9,37 +9,11 @@
 namespace partita {
 namespace {
 
-Bytes bytes_of_all(const Model& model, const std::vector<TensorId>& ids) {
-  Bytes total = 0;
-  for (TensorId id : ids) total += id ? bytes_of(model[id]) : 0;
-  return total;
-}
-
-/// What one call takes: seconds, bytes hidden during it, and bytes its outputs have beyond their shapes.
-struct CallCost {
-  Flops flops = 0;
-  Seconds seconds = 0;
-  Bytes workspace = 0, retained = 0;
-};
-
-CallCost spec_cost(const Model& model, const Cluster& cluster, const Op& op) {
-  const Row* row = find_row(op.target);
-  if (row && row->view) return {};
+CallCost cost_of(const Model& model, const Prices& prices, const Op& op) {
+  if (is_view(op) && !prices.measured()) return {};
   OpView view = view_of(model, op);
-  Bytes moved = bytes_of_all(model, inputs_of(op)) + bytes_of_all(model, op.outputs);
-  CallCost cost{.flops = row && row->flops ? row->flops(view) : 0};
-  cost.seconds = compute_seconds(cluster, view.dtype, cost.flops, moved);
-  cost.workspace = row && row->workspace ? row->workspace(view) : 0;
-  return cost;
-}
-
-/// Views take time here too: a call through the dispatcher.
-CallCost sampled_cost(const Model& model, const SampledCosts& sampled, const Op& op) {
-  OpSample sample = sample_of(model, op);
-  const OpSample* measured = sampled.find(sample.signature);
-  return {sample.flops, sampled.seconds(sample, dtype_of(model, op)),
-          measured ? measured->workspace : workspace_of(view_of(model, op)),
-          measured ? measured->retained : 0};
+  return prices.call({view, bytes_moved(model, op), is_view(op), [&] { return signature_of(model, op); }},
+                     prices.cluster().device);
 }
 
 /// The output whose shape says nothing of its bytes, as what an LSTM keeps for its gradient; else the first.
@@ -95,8 +69,7 @@ DType parameter_dtype(const Model& model) {
 
 }  // namespace
 
-StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, const Upkeep& upkeep,
-                         const SampledCosts* sampled) {
+StepProfile profile_step(const Model& model, const Prices& prices, int depth, const Upkeep& upkeep) {
   StepProfile profile;
   Modules modules(depth);
   std::vector<Phase> phases = phases_of(model);
@@ -104,7 +77,7 @@ StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, 
   std::map<std::string_view, TargetCost> targets;
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const Op& op = model.ops[i];
-    CallCost call = sampled ? sampled_cost(model, *sampled, op) : spec_cost(model, cluster, op);
+    CallCost call = cost_of(model, prices, op);
     add_op(op, phases[i], call, modules, targets[op.target]);
     workspace.push_back(call.workspace);
     retained.push_back(call.retained);

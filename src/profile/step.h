@@ -2,10 +2,9 @@
 
 #include <array>
 
-#include "profile/calibration.h"
 #include "profile/memory.h"
 #include "profile/phase.h"
-#include "profile/profile.h"
+#include "profile/prices.h"
 
 namespace partita {
 
@@ -57,9 +56,8 @@ struct StepProfile {
 };
 
 /// Walks the ops in execution order. Modules are cut to `depth` parts of their path: "transformer.h.0.mlp" of
-/// depth 3 counts for "transformer.h.0". With `sampled`, times and measured workspace come from there.
+/// depth 3 counts for "transformer.h.0". Where ops were measured, their hidden bytes come from there too.
 /// REQUIRES: check(model) is empty.
-StepProfile profile_step(const Model& model, const Cluster& cluster, int depth, const Upkeep& upkeep = {},
-                         const SampledCosts* sampled = nullptr);
+StepProfile profile_step(const Model& model, const Prices& prices, int depth, const Upkeep& upkeep = {});
 
 }  // namespace partita

@@ -83,6 +83,13 @@ struct StepMeasure {
   std::vector<OpMeasure> ops;  // by op of the model
 };
 
+/// What an instruction that is no op of a model took: "concat", "add", "optimize" ...
+struct MoveMeasure {
+  std::string kind;
+  Bytes moved = 0;               // read and written
+  std::vector<Seconds> seconds;  // by round: CPU seconds of its thread
+};
+
 /// What the command finds in libpartita_run.so. Every function throws InputError or RunError.
 struct RunApi {
   RunReport (*run)(const Runnable& step, const RunRequest& request);
@@ -92,9 +99,11 @@ struct RunApi {
   VerifyReport (*verify)(const Runnable& step, const Runnable& reference, const VerifyRequest& request);
   /// One step on one thread. Weights and batch inputs that are not given are drawn, constants must be given.
   StepMeasure (*measure)(const Model& model, const HostViews& given);
+  /// Each such instruction on values of these many elements.
+  std::vector<MoveMeasure> (*measure_moves)(const std::vector<int64_t>& elements, int rounds);
 };
 
-inline constexpr int kRunApiVersion = 2;
+inline constexpr int kRunApiVersion = 3;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 

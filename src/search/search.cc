@@ -93,7 +93,7 @@ Forms forms_of(const Model& model, const std::vector<Trial>& trials) {
 void evaluate(const Forms& forms, const SearchRequest& request, Candidate& candidate) {
   const Prepared& form = forms.at(form_of(candidate.plan));
   PhaseLog log;
-  Trace trace = simulate(form.model, lower(form, candidate.plan, log), request.cluster);
+  Trace trace = simulate(form.model, lower(form, candidate.plan, log), request.prices);
   candidate.step_seconds = trace.step_seconds;
   candidate.exposed_comm_seconds = trace.exposed_comm_seconds;
   candidate.bubble = trace.bubble;
@@ -108,7 +108,7 @@ std::vector<Trial> make_plans(RecipeBook& book, const SearchRequest& request,
     Trial& trial = trials.emplace_back();
     try {
       trial.candidate.plan = book.plan(spec);
-      trial.candidate.plan.cluster = request.cluster.name;
+      trial.candidate.plan.cluster = request.prices.cluster().name;
       trial.candidate.plan.memory = request.memory;
     } catch (const InputError& error) {
       trial.refused = error.what();
@@ -202,7 +202,7 @@ SearchResult search(const Model& model, const SearchRequest& request) {
   check_ways(request.forbid, "--forbid");
   SearchResult result;
   RecipeBook book(model);
-  std::vector<RecipeSpec> specs = all_specs(num_ranks(request.cluster), batch_of(model), request);
+  std::vector<RecipeSpec> specs = all_specs(num_ranks(request.prices.cluster()), batch_of(model), request);
   std::vector<RecipeSpec> beyond = try_all(model, book, request, specs, result);
   for (RecipeSpec& spec : beyond) spec.recompute = true;
   std::erase_if(beyond, [&](const RecipeSpec& spec) { return !allowed(spec, request); });

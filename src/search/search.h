@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "cluster/cluster.h"
 #include "plan/recipe.h"
+#include "profile/prices.h"
 
 namespace partita {
 
 struct SearchRequest {
-  Cluster cluster;
+  Prices prices;     // of the cluster
   Bytes memory = 0;  // limit per device
   OptimizerSpec optimizer;
   std::vector<std::string> allow, forbid;  // of kWays; nothing in `allow`: all

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cluster/cluster.h"
+#include "profile/prices.h"
 #include "program/program.h"
 
 namespace partita {
@@ -11,7 +11,7 @@ namespace partita {
 /// operand types.
 class InstrCosts {
  public:
-  InstrCosts(const Model& model, const Program& program, const Cluster& cluster);
+  InstrCosts(const Model& model, const Program& program, const Prices& prices);
 
   /// Of an instruction that is not a collective, on the device of `rank`. `in`: types of its inputs.
   Seconds local(BodyId body, int32_t index, const std::vector<TypeId>& in, int rank);
@@ -25,11 +25,12 @@ class InstrCosts {
     Seconds seconds = -1;
   };
   Seconds compute(const Instr& instr, const std::vector<TypeId>& in, const Device& device) const;
+  Seconds call(const Instr& instr, const std::vector<TypeId>& in, const Device& device) const;
   Bytes bytes(TypeId type) const { return bytes_of(program_[type]); }
 
   const Model& model_;
   const Program& program_;
-  const Cluster& cluster_;
+  const Prices& prices_;
   std::vector<std::vector<Known>> known_;
 };
 

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "profile/profile.h"
 #include "program/memory.h"
 #include "program/slot_table.h"
 #include "program/walk.h"
@@ -17,8 +16,8 @@ namespace {
 
 class Simulation {
  public:
-  Simulation(const Model& model, const Program& program, const Cluster& cluster)
-      : program_(program), cluster_(cluster), costs_(model, program, cluster) {
+  Simulation(const Model& model, const Program& program, const Prices& prices)
+      : program_(program), prices_(prices), costs_(model, program, prices) {
     for (const RankProgram& rank : program.ranks) {
       Rank& self = ranks_.emplace_back(rank, program.microbatches);
       for (const Load& load : rank.loads) self.types.at(load.slot, load.microbatch) = load.type;
@@ -150,7 +149,7 @@ class Simulation {
   void carry(Ends& ends) {
     Seconds& free = channels_[{ends.from, ends.to, ends.tag}];
     ends.start = std::max({ends.sent, ends.posted, free});
-    ends.end = free = ends.start + send_seconds(cluster_, ends.bytes, ends.from, ends.to);
+    ends.end = free = ends.start + prices_.send(ends.bytes, ends.from, ends.to);
     ranks_[ends.from].events.push_back(
         {ends.from, fmt::format("to {}, tag {}", ends.to, ends.tag), ends.name, ends.start, ends.end});
   }
@@ -177,11 +176,23 @@ class Simulation {
     trace.exposed_comm_seconds = communicated / count;
     double all = trace.step_seconds * count;
     trace.bubble = all > 0 ? std::max(0.0, 1 - (computed + communicated) / all) : 0;
+    share_cores(computed + communicated, trace);
     return trace;
   }
 
+  // Cores that always find a rank to work for need this long for all of them; a rank that waits leaves its
+  // core to another, so waiting is hidden first.
+  void share_cores(Seconds worked, Trace& trace) const {
+    if (prices_.cores() == 0 || trace.step_seconds <= 0) return;
+    double stretch = worked / prices_.cores() / trace.step_seconds;
+    if (stretch <= 1) return;
+    trace.step_seconds *= stretch;
+    trace.exposed_comm_seconds *= stretch;
+    for (TraceEvent& event : trace.events) event.start *= stretch, event.end *= stretch;
+  }
+
   const Program& program_;
-  const Cluster& cluster_;
+  const Prices& prices_;
   InstrCosts costs_;
   std::vector<Rank> ranks_;
   std::map<int32_t, Ends> transfers_;
@@ -190,12 +201,13 @@ class Simulation {
 
 }  // namespace
 
-Trace simulate(const Model& model, const Program& program, const Cluster& cluster) {
+Trace simulate(const Model& model, const Program& program, const Prices& prices) {
+  const Cluster& cluster = prices.cluster();
   if (num_ranks(cluster) < static_cast<int>(program.ranks.size()))
     input_error(
         "simulate: the program has {} ranks, {} has {} devices; take a larger cluster or another plan",
         program.ranks.size(), cluster.name, num_ranks(cluster));
-  Trace trace = Simulation(model, program, cluster).run();
+  Trace trace = Simulation(model, program, prices).run();
   for (const RankMemory& memory : memory_of(model, program)) trace.peak_bytes.push_back(memory.peak);
   return trace;
 }

@@ -2,12 +2,15 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/json.h"
 #include "model/decompose.h"
 #include "model/retype.h"
 #include "model/row.h"
 #include "run/draw.h"
 #include "run/torch/measure.h"
+#include "run/torch/measure_moves.h"
 #include "run/torch/workspace.h"
 
 namespace partita {
@@ -51,6 +54,25 @@ TEST(Measure, EveryOpTakesTimeAndHidesWhatItsRowSays) {
     EXPECT_GT(measure.ops[i].seconds, 0) << model.ops[i].name;
     EXPECT_EQ(measure.ops[i].workspace, workspace_of(view_of(model, model.ops[i]))) << model.ops[i].name;
   }
+}
+
+// Every instruction between ops is timed, with the bytes that a simulation would ask about.
+TEST(Measure, InstructionsBetweenOpsAreTimed) {
+  std::map<std::string, Bytes> moved;
+  for (const MoveMeasure& found : measure_moves({256}, 2)) {
+    moved[found.kind] = found.moved;
+    ASSERT_EQ(found.seconds.size(), 2u) << found.kind;
+    for (Seconds seconds : found.seconds) EXPECT_GT(seconds, 0) << found.kind;
+  }
+  EXPECT_EQ(moved, (std::map<std::string, Bytes>{{"slice", 1024},
+                                                 {"concat", 2048},
+                                                 {"zeros", 1024},
+                                                 {"add", 3072},
+                                                 {"cast", 1536},
+                                                 {"scale", 2048},
+                                                 {"squares", 1040},
+                                                 {"clip", 2056},
+                                                 {"optimize", 7168}}));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 """partita.plan: the best plan fits, and trains what one device trains."""
 
+import json
+
 import pytest
 import torch
 
@@ -22,6 +24,19 @@ def test_the_best_plan_fits_and_trains(tmp_path):
     saved = partita.Plan.load(tmp_path / "plan.json")
     step, _ = assert_same_training(module, batch, saved, OPTIMIZERS["adamw"], 1e-5)
     assert max(step.peak_bytes()) <= limit
+
+
+def test_plans_by_what_was_measured(tmp_path):
+    sample = {"op": "x", "target": "aten.mm.default", "layout": 0, "flops": 1e6, "moved": 1000, "seconds": 1e-3,
+              "workspace": 0, "retained": 0}
+    here = {"format": "partita.calibration", "version": 1, "machine": "a test", "threads": 1, "cores": 2,
+            "expected_error": 0.04, "samples": [sample], "transfers": []}
+    (tmp_path / "here.json").write_text(json.dumps(here))
+    model = partita.capture(gpt2(), batch_of(4))
+    guessed = partita.plan(model, cluster="2xcpu")
+    measured = partita.plan(model, cluster="2xcpu", calibration=tmp_path / "here.json")
+    assert (guessed.tier, measured.tier, measured.expected_error) == ("spec sheet", "calibrated", 0.04)
+    assert measured.step_seconds > 10 * guessed.step_seconds
 
 
 def test_nothing_fits():

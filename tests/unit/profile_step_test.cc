@@ -7,6 +7,7 @@
 #include "cluster/library.h"
 #include "model_small.h"
 #include "profile/eager.h"
+#include "profile/sampled.h"
 #include "profile/step.h"
 
 namespace partita {
@@ -182,16 +183,69 @@ TEST(Calibration, AMeasuredOpTakesWhatItTookAndOthersWhatIsNear) {
   product.seconds = 7e-6;
   product.workspace = 40;
   product.retained = 8;
-  Calibration calibration{"here", 1, {product}};
+  Calibration calibration{.machine = "here",
+                          .cores = 2,
+                          .expected_error = 0.04,
+                          .samples = {product},
+                          .transfers = {{"all_reduce", 2, 1024, 3e-6}}};
   EXPECT_EQ(parse_calibration(to_json(calibration), "file"), calibration);
-  SampledCosts sampled(calibration, cpu);
-  EXPECT_EQ(sampled.seconds(product, DType::kFloat32), 7e-6);
+  SampledCosts sampled(calibration.samples, cpu.device);
+  EXPECT_EQ(sampled.seconds(product), 7e-6);
   OpSample twice = product;
   twice.signature = "another";
-  EXPECT_NEAR(sampled.seconds(twice, DType::kFloat32), 7e-6, 1e-12);
+  EXPECT_NEAR(sampled.seconds(twice), 7e-6, 1e-12);
   // During the product: what was there, its two outputs, and the hidden bytes that were measured.
-  StepProfile profile = profile_step(model, cpu, 1, {}, &sampled);
+  StepProfile profile = profile_step(model, {cpu, calibration}, 1);
   EXPECT_EQ(profile.memory.during[1], 168 + 48 + 32 + 8 + 40);
+}
+
+// A CPU computes bfloat16 products at another rate; samples of one dtype speak for it at that rate.
+TEST(Calibration, SamplesAreHeldAgainstTheRateOfTheirDtype) {
+  Device cpu = read_cluster("cpu").device;
+  OpSample known{.signature = "a", .target = "aten.mm.default", .dtype = DType::kBFloat16, .flops = 1e9};
+  known.seconds = 2 * compute_seconds(cpu, DType::kBFloat16, known.flops, 0);
+  std::vector<OpSample> samples = {known};
+  OpSample larger = known;
+  larger.signature = "b";
+  larger.flops = 2e9;
+  EXPECT_NEAR(SampledCosts(samples, cpu).seconds(larger), 2 * known.seconds, 1e-6);
+}
+
+TEST(Calibration, TransfersLieBetweenWhatWasMeasured) {
+  SampledTransfers sampled({{"send", 2, 1000, 1e-6}, {"send", 2, 3000, 5e-6}, {"all_gather", 4, 1000, 8e-6}});
+  auto by_size = [](int ranks) { return ranks - 1.0; };
+  EXPECT_TRUE(sampled.knows("send"));
+  EXPECT_FALSE(sampled.knows("all_reduce"));
+  EXPECT_DOUBLE_EQ(sampled.seconds("send", 2, 10, by_size), 1e-6);
+  EXPECT_DOUBLE_EQ(sampled.seconds("send", 2, 2000, by_size), 3e-6);
+  EXPECT_DOUBLE_EQ(sampled.seconds("send", 2, 6000, by_size), 10e-6);
+  // Two ranks of a ring of four pass one piece instead of three.
+  EXPECT_DOUBLE_EQ(sampled.seconds("all_gather", 2, 1000, by_size), 8e-6 / 3);
+}
+
+TEST(Prices, ComeFromMeasurementsWhereThereAreAny) {
+  Cluster cpu = read_cluster("4xcpu");
+  Prices spec = cpu;
+  EXPECT_EQ(spec.tier().name, "spec sheet");
+  EXPECT_EQ(spec.cores(), 0);
+  EXPECT_EQ(spec.collective("all_reduce", 1 << 20, {0, 1}), all_reduce_seconds(cpu, 1 << 20, {2, 1}));
+  EXPECT_EQ(spec.send(1 << 20, 0, 3), send_seconds(cpu, 1 << 20, 0, 3));
+  OpSample add{.signature = "partita.add 300", .target = "partita.add", .moved = 300, .seconds = 9e-6};
+  Prices measured(cpu, {.machine = "here",
+                        .cores = 2,
+                        .expected_error = 0.03,
+                        .samples = {add},
+                        .transfers = {{"all_reduce", 2, 1 << 20, 7e-3}, {"send", 2, 1 << 20, 3e-3}}});
+  EXPECT_EQ(measured.tier().name, "calibrated");
+  EXPECT_EQ(measured.tier().expected_error, 0.03);
+  EXPECT_EQ(measured.cores(), 2);
+  EXPECT_DOUBLE_EQ(measured.collective("all_reduce", 1 << 20, {2, 3}), 7e-3);
+  EXPECT_EQ(measured.collective("all_reduce", 1 << 20, {2}), 0);
+  EXPECT_DOUBLE_EQ(measured.send(1 << 20, 0, 3), 3e-3);
+  EXPECT_EQ(measured.send(1 << 20, 3, 3), 0);
+  EXPECT_NEAR(measured.move("add", DType::kFloat32, 300, cpu.device), 9e-6, 1e-12);
+  // Nothing was measured of a gather: the links of the cluster speak.
+  EXPECT_EQ(measured.collective("all_gather", 64, {0, 1}), all_gather_seconds(cpu, 64, {2, 1}));
 }
 
 }  // namespace

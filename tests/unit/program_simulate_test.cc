@@ -38,6 +38,42 @@ TEST(Simulate, OneRankComputesAllTheTime) {
   EXPECT_EQ(trace.events.size(), 3u);
 }
 
+Cluster cpus(int devices) {
+  Cluster cluster = slow_links(devices);
+  cluster.device.name = "cpu";
+  return cluster;
+}
+
+// Four all-reduces that took 5 s on two thread ranks; two ranks that share one core take the time of both.
+TEST(Simulate, ThreadRanksTakeWhatWasMeasured) {
+  SmallProgram small = grid_program(2, 1, 1);
+  Calibration calibration{.machine = "here",
+                          .transfers = {{"all_reduce", 2, 0, 5}, {"all_reduce", 2, 1 << 20, 5}}};
+  Trace own = simulate(small.model, small.program, {cpus(2), calibration});
+  EXPECT_EQ(check(own), std::vector<std::string>{});
+  EXPECT_DOUBLE_EQ(own.exposed_comm_seconds, 4 * 5);
+  calibration.cores = 1;
+  Trace shared = simulate(small.model, small.program, {cpus(2), calibration});
+  EXPECT_EQ(check(shared), std::vector<std::string>{});
+  EXPECT_DOUBLE_EQ(shared.step_seconds, 2 * own.step_seconds);
+  calibration.cores = 2;
+  EXPECT_EQ(simulate(small.model, small.program, {cpus(2), calibration}), own);
+}
+
+// Where an instruction of the program was measured, shapes and all, it takes what it took.
+TEST(Simulate, MeasuredInstructionsTakeWhatTheyTook) {
+  SmallProgram small = grid_program(1, 1, 1);
+  Prices nothing(cpus(1), Calibration{.machine = "here"});
+  Seconds before = simulate(small.model, small.program, nothing).step_seconds;
+  ASSERT_EQ(small.model.ops[0].target, "aten.addmm.default");
+  OpSample product = sample_of(small.model, small.model.ops[0]);
+  product.seconds = 100;
+  OpSample other{.signature = "other", .target = "aten.add.Tensor", .seconds = 1};
+  OpSample third{.signature = "third", .target = "aten.sum.default", .seconds = 1};
+  Prices prices(cpus(1), Calibration{.machine = "here", .samples = {product, other, third}});
+  EXPECT_DOUBLE_EQ(simulate(small.model, small.program, prices).step_seconds, before + 99);
+}
+
 TEST(Simulate, CollectivesWaitForTheLastMember) {
   SmallProgram small = grid_program(2, 1, 1);
   Trace trace = simulate(small.model, small.program, slow_links(2));

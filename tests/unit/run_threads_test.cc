@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "run/host_tensor.h"
 #include "run/threads/crew.h"
+#include "run/threads/measure_transfers.h"
 #include "run/threads/thread_communicator.h"
 #include "run/walk.h"
 
@@ -198,6 +199,18 @@ TEST(Threads, WalkingActionsMovesFramesBetweenStages) {
   EXPECT_EQ(ranks[1].ran.size(), kMicrobatches);
   for (int m = 0; m < kMicrobatches; ++m)
     EXPECT_EQ(to_doubles(ranks[1].slots.at({slot, m})), (std::vector<double>{m + 0., m + 1.}));
+}
+
+// Every kind with every size of group, but messages between two only; each call was timed.
+TEST(Threads, TransfersAreMeasured) {
+  std::map<std::string, int> counts;
+  for (const TransferMeasure& found : measure_transfers({2, 3}, {64, 4096}, 2)) {
+    ++counts[found.kind];
+    ASSERT_EQ(found.seconds.size(), 2u);
+    for (Seconds seconds : found.seconds) EXPECT_GT(seconds, 0);
+  }
+  EXPECT_EQ(counts, (std::map<std::string, int>{
+                        {"all_reduce", 4}, {"all_gather", 4}, {"reduce_scatter", 4}, {"send", 2}}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "run/compare.h"
 #include "run/session.h"
 #include "run/torch/measure.h"
+#include "run/torch/measure_moves.h"
 
 namespace partita {
 namespace {
@@ -94,7 +95,7 @@ StepMeasure measure(const Model& model, const HostViews& given) {
   return measure_step(model, values);
 }
 
-constexpr RunApi kApi = {run, verify, measure};
+constexpr RunApi kApi = {run, verify, measure, measure_moves};
 
 }  // namespace
 

@@ -2,10 +2,10 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
-#include <time.h>
 
 #include <algorithm>
 
+#include "run/cpu_time.h"
 #include "run/straight_line.h"
 #include "run/torch/counting_allocator.h"
 #include "run/torch/prepared.h"
@@ -16,23 +16,6 @@ namespace {
 
 // Steps before the first that counts: the pool fills, oneDNN builds its kernels.
 constexpr int kWarmUp = 1;
-
-// Of this thread, so that what else the machine does is left out.
-Seconds cpu_seconds() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-/// What asking for the time costs, which every measurement contains once.
-Seconds clock_cost() {
-  Seconds least = 1;
-  for (int i = 0; i < 1000; ++i) {
-    Seconds begin = cpu_seconds();
-    least = std::min(least, cpu_seconds() - begin);
-  }
-  return least;
-}
 
 /// One rank that holds what the step reads, and runs it again and again.
 class Bench {

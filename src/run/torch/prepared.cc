@@ -2,16 +2,25 @@
 
 #include <algorithm>
 
+#include "program/words.h"
+
 namespace partita {
 namespace {
 
-// By InstrKind.
-const std::string kKindNames[] = {"compute", "all-reduce", "all-gather", "reduce-scatter", "slice",
-                                  "zeros",   "add",        "move",       "optimize"};
+// By InstrKind, in words: "all-reduce".
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const InstrRow& row : kInstrRows) {
+    names.emplace_back(row.name);
+    std::replace(names.back().begin(), names.back().end(), '_', '-');
+  }
+  return names;
+}
 
 }  // namespace
 
 std::vector<PreparedBody> prepare(const Program& program, const Model& model) {
+  static const std::vector<std::string> kKindNames = kind_names();
   std::vector<PreparedBody> bodies;
   for (const Body& body : program.bodies) {
     PreparedBody& prepared = bodies.emplace_back();

@@ -1,4 +1,4 @@
-#include "cli/probes.h"
+#include "profile/calibration_steps.h"
 
 namespace partita {
 namespace {

@@ -1,0 +1,107 @@
+#include "run/threads/measure_transfers.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+#include "base/error.h"
+#include "run/cpu_time.h"
+#include "run/host_tensor.h"
+#include "run/threads/crew.h"
+#include "run/threads/thread_communicator.h"
+
+namespace partita {
+namespace {
+
+// Calls before the first that counts: pages are touched, threads are awake.
+constexpr int kWarmUp = 1;
+
+/// The memory of one rank: zeros, which stay zeros however often they are added up.
+struct Rank {
+  std::vector<float> whole, piece;
+  std::vector<int64_t> pieces;
+  Seconds spent = 0;
+
+  static TensorSpan span(std::vector<float>& values) {
+    return {reinterpret_cast<std::byte*>(values.data()),
+            {{static_cast<int64_t>(values.size())}, {1}, DType::kFloat32}};
+  }
+};
+
+void all_reduce(Communicator& comm, int32_t, Rank& rank) { comm.all_reduce(0, Rank::span(rank.whole)); }
+
+void all_gather(Communicator& comm, int32_t, Rank& rank) {
+  comm.all_gather(0, Rank::span(rank.piece), Rank::span(rank.whole), {}, rank.pieces);
+}
+
+void reduce_scatter(Communicator& comm, int32_t, Rank& rank) {
+  comm.reduce_scatter(0, Rank::span(rank.whole), Rank::span(rank.piece), {}, rank.pieces);
+}
+
+// From rank 0 to rank 1; more ranks would watch.
+void send(Communicator& comm, int32_t self, Rank& rank) {
+  TensorSpan span = Rank::span(rank.whole);
+  comm.wait(self == 0 ? comm.send(1, 0, span) : comm.receive(0, 0, span));
+}
+
+struct Kind {
+  const char* name;
+  void (*call)(Communicator& comm, int32_t self, Rank& rank);
+  bool pairs_only;
+};
+constexpr Kind kKinds[] = {{"all_reduce", all_reduce, false},
+                           {"all_gather", all_gather, false},
+                           {"reduce_scatter", reduce_scatter, false},
+                           {"send", send, true}};
+
+std::vector<Rank> ranks_of(int32_t count, Bytes bytes) {
+  int64_t elements = bytes / static_cast<int64_t>(sizeof(float));
+  std::vector<Rank> ranks(count);
+  for (int32_t r = 0; r < count; ++r) {
+    for (int32_t m = 0; m < count; ++m) ranks[r].pieces.push_back(piece({0, elements}, count, m).length());
+    ranks[r].whole.assign(elements, 0);
+    ranks[r].piece.assign(ranks[r].pieces[r], 0);
+  }
+  return ranks;
+}
+
+TransferMeasure measure(const Kind& kind, int32_t count, Bytes bytes, int rounds) {
+  std::vector<int32_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  World world(count);
+  Exchange exchange(world);
+  std::deque<ThreadCommunicator> comms;
+  for (int32_t r = 0; r < count; ++r) comms.emplace_back(exchange, r, std::vector<std::vector<int32_t>>{all});
+  std::vector<Rank> ranks = ranks_of(count, bytes);
+  Crew crew(count);
+  TransferMeasure found{kind.name, count, bytes, {}};
+  for (int round = -kWarmUp; round < rounds; ++round) {
+    world.start();
+    crew.run([&](int32_t r) {
+      Seconds begin = cpu_seconds();
+      kind.call(comms[r], r, ranks[r]);
+      ranks[r].spent = cpu_seconds() - begin;
+      world.finish(r);
+    });
+    Seconds longest = 0;
+    for (const Rank& rank : ranks) longest = std::max(longest, rank.spent);
+    if (round >= 0) found.seconds.push_back(std::max(longest, 1e-9));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<TransferMeasure> measure_transfers(const std::vector<int32_t>& ranks,
+                                               const std::vector<Bytes>& sizes, int rounds) {
+  std::vector<TransferMeasure> all;
+  for (const Kind& kind : kKinds)
+    for (int32_t count : ranks)
+      for (Bytes bytes : sizes) {
+        CHECK(count >= 2 && bytes % 4 == 0);
+        if (!kind.pairs_only || count == 2) all.push_back(measure(kind, count, bytes, rounds));
+      }
+  return all;
+}
+
+}  // namespace partita
