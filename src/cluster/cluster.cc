@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/names.h"
+#include "cluster/kernels.h"
 
 namespace partita {
 namespace {
@@ -40,6 +42,12 @@ void check_device(const Device& device, const std::string& at, Sentences& wrong)
         fmt::format("{}.efficiency is {}, needs to be above 0 and at most 1", at, device.efficiency));
   if (!(device.launch >= 0))
     wrong.push_back(fmt::format("{}.launch is {}, needs to be 0 or more", at, device.launch));
+  if (device.kernels.empty()) return;
+  if (!find_kernels(device.kernels))
+    wrong.push_back(fmt::format("{}.kernels: unknown \"{}\"; known are {}{}", at, device.kernels,
+                                fmt::join(kernel_names(), ", "),
+                                did_you_mean(device.kernels, kernel_names())));
+  check_positive(device.units, at + ".units", wrong);
 }
 
 void check_levels(const Cluster& cluster, Sentences& wrong) {

@@ -18,6 +18,8 @@ struct Device {
       flops;              // peak flops per second by PyTorch's dtype name; a dtype without a rate is absent
   double efficiency = 1;  // share of the peak that a large matmul reaches, above 0 and at most 1
   Seconds launch = 0;     // the least time any op takes
+  std::string kernels;    // the family of its kernels (kernels.h); empty: every op reaches `efficiency`
+  int units = 0;          // that make blocks of a product side by side: multiprocessors
 
   bool operator==(const Device&) const = default;
 };

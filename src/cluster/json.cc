@@ -18,9 +18,11 @@ Json write_link(const Link& link) {
 Json write_device(const Device& device) {
   Json flops = Json::object();
   for (const auto& [dtype, rate] : device.flops) flops[dtype] = rate;
-  return {
+  Json json = {
       {"name", device.name}, {"memory", device.memory},         {"memory_bandwidth", device.memory_bandwidth},
       {"flops", flops},      {"efficiency", device.efficiency}, {"launch", device.launch}};
+  if (!device.kernels.empty()) json["kernels"] = device.kernels, json["units"] = device.units;
+  return json;
 }
 
 Bytes read_bytes(const JsonIn& in) {
@@ -37,7 +39,7 @@ Link read_link(const JsonIn& in) {
 }
 
 Device read_device(const JsonIn& in) {
-  in.only({"name", "memory", "memory_bandwidth", "flops", "efficiency", "launch"});
+  in.only({"name", "memory", "memory_bandwidth", "flops", "efficiency", "launch", "kernels", "units"});
   Device device;
   device.name = in["name"].text();
   device.memory = read_bytes(in["memory"]);
@@ -47,6 +49,10 @@ Device read_device(const JsonIn& in) {
   for (const std::string& dtype : flops.keys()) device.flops[dtype] = flops[dtype.c_str()].number();
   if (in.has("efficiency")) device.efficiency = in["efficiency"].number();
   device.launch = in["launch"].number();
+  if (in.has("kernels")) {
+    device.kernels = in["kernels"].text();
+    device.units = static_cast<int>(in["units"].integer(1, kMaxCount));
+  }
   return device;
 }
 

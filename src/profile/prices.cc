@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "profile/op_seconds.h"
 #include "profile/sampled.h"
 
 namespace partita {
@@ -32,7 +33,7 @@ const CollectiveRow& collective_row(std::string_view kind) {
 CallCost spec_cost(const OpCall& call, const Device& device) {
   if (call.aliases) return {};
   CallCost cost{.flops = flops_of(call.view)};
-  cost.seconds = compute_seconds(device, call.view.dtype, cost.flops, call.moved);
+  cost.seconds = op_seconds(device, call.view, cost.flops, call.moved);
   cost.workspace = workspace_of(call.view);
   return cost;
 }

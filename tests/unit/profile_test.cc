@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cluster/library.h"
+#include "profile/op_seconds.h"
 
 namespace partita {
 namespace {
@@ -65,6 +66,64 @@ TEST(Profile, A100AllReduceIsNearItsMeasurement) {
   Cluster cluster = read_cluster("8xA100-80GB");
   EXPECT_NEAR(all_reduce_seconds(cluster, 1'000'000'000, {8, 1}), 1e9 * 2 * 7 / 8 / 229e9, 0.1 * 7.6e-3);
   EXPECT_NEAR(all_reduce_seconds(cluster, 1'000'000, {8, 1}), 93e-6, 10e-6);
+}
+
+OpView product_view(const Op& op, Shape left, Shape right, bool transposed = false) {
+  OpView view{.op = &op};
+  view.in = {};
+  view.in.push_back(left);
+  view.in.push_back(right);
+  view.in_dense = {!transposed, true};
+  view.out.push_back(Shape{left[0], right[1]});
+  view.dtype = DType::kBFloat16;
+  return view;
+}
+
+TEST(OpSeconds, ProductsAreFoundWithTheirLayout) {
+  Op mm{.target = "aten.mm.default"}, add{.target = "aten.add.Tensor"};
+  EXPECT_EQ(product_of(product_view(mm, {8, 64}, {64, 32})), (Product{1, 8, 32, 64}));
+  EXPECT_EQ(product_of(product_view(mm, {8, 64}, {64, 31})), (Product{1, 8, 31, 64, false, false}));
+  EXPECT_EQ(product_of(product_view(mm, {8, 64}, {64, 32}, true)), (Product{1, 8, 32, 64, true}));
+  EXPECT_EQ(product_of(product_view(add, {8, 64}, {64, 32})), std::nullopt);
+}
+
+// 108 units make blocks of 256 x 128: 108 blocks are one wave, one more is a second one.
+TEST(OpSeconds, TheLastWaveKeepsAllUnits) {
+  Device a100 = read_cluster("A100-80GB").device;
+  Flops one = quantised_flops(a100, DType::kBFloat16, {1, 256 * 4, 128 * 27, 1000});
+  EXPECT_DOUBLE_EQ(one, 2.0 * 256 * 4 * 128 * 27 * (1000 + 150));
+  Product larger{1, 256 * 109, 128, 1000};
+  EXPECT_GT(quantised_flops(a100, DType::kBFloat16, larger),
+            1.5 * quantised_flops(a100, DType::kBFloat16, {1, 256 * 108, 128, 1000}));
+  // A piece of a block costs a whole one.
+  EXPECT_EQ(quantised_flops(a100, DType::kBFloat16, {1, 256 * 4, 128 * 27 - 60, 1000}), one);
+  // Few blocks with a long k are cut along k.
+  EXPECT_LT(quantised_flops(a100, DType::kBFloat16, {1, 256, 128, 1 << 20}),
+            2.0 * 256 * 128 * (1 << 20) * 1.3);
+}
+
+// Measured shares of an A100-PCIe's 312 TFLOP/s (SimuMax): shapes off the wave, and weight gradients, are
+// slower.
+TEST(OpSeconds, ProductsOfAnA100AreNearTheirMeasurement) {
+  Device a100 = read_cluster("A100-80GB-PCIe").device;
+  Op mm{.target = "aten.mm.default"};
+  struct {
+    int64_t m, k, n;
+    bool transposed;
+    double share;
+  } measured[] = {{4096, 4096, 4096, false, 0.721}, {4096, 4096, 2048, false, 0.613},
+                  {4096, 4096, 1024, false, 0.458}, {4096, 4096, 3584, false, 0.645},
+                  {4096, 2048, 4096, false, 0.682}, {4096, 5120, 24576, false, 0.750},
+                  {4096, 4096, 4096, true, 0.693},  {24576, 4096, 1536, true, 0.714}};
+  double total = 0;
+  for (const auto& p : measured) {
+    OpView view = product_view(mm, {p.m, p.k}, {p.k, p.n}, p.transposed);
+    Flops flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.n);
+    double share = flops / op_seconds(a100, view, flops, 0) / 312e12;
+    EXPECT_NEAR(share / p.share, 1, 0.2) << p.m << " " << p.k << " " << p.n;
+    total += std::abs(share / p.share - 1);
+  }
+  EXPECT_LT(total / 8, 0.06);
 }
 
 // Two racks: a ring through both is as fast as the links between them, which its two members in each share.
