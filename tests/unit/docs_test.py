@@ -19,7 +19,9 @@ PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *sorted(str(p.relati
 COMPUTE = {"train", "verify", "calibrate", "capture"}
 LIMIT = 60  # seconds for one command
 CONFIG = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 96}'
+OPTIONS = '{"budget": 100, "operators": [{"count": 4, "options": [{"name": "dp", "seconds": 1, "bytes": 40}, {"name": "zdp", "seconds": 2, "bytes": 10}]}]}'
 GIVEN = {
+    "options.json": OPTIONS,
     "x.model.json": (ROOT / "tests/data/gpt2-tiny.model.json").read_text(),
     "config.json": CONFIG,
 }

@@ -1,0 +1,10 @@
+# The campaigns are a command; a share is a test.
+file(GLOB choose_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/choose_*.cc)
+add_executable(choose_campaign ${choose_campaign_sources})
+set_target_properties(choose_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+target_link_libraries(choose_campaign PRIVATE partita_choose partita_base)
+add_test(NAME property/choose_random COMMAND choose_campaign random 1000)
+set_tests_properties(property/choose_random PROPERTIES LABELS property)
+add_test(NAME perf/choose_speed COMMAND choose_campaign speed)
+set_tests_properties(perf/choose_speed PROPERTIES LABELS perf RUN_SERIAL TRUE)
+partita_script(unit choose_cases_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/choose_cases_test.py $<TARGET_FILE:partita>)
