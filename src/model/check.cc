@@ -147,6 +147,9 @@ class Checker {
         say(at("gradients", i), "{} has a gradient but is not a trainable parameter", tensor.name);
       if (!has.insert(parameter).second)
         say(at("gradients", i), "parameter {} has two gradients", tensor.name);
+      if (!is_floating(tensor.dtype) || model_[gradient].dtype != tensor.dtype)
+        say(at("gradients", i), "{} is {} and its gradient {}; both need to be the same floating dtype",
+            tensor.name, dtype_name(tensor.dtype), dtype_name(model_[gradient].dtype));
       if (model_[gradient].shape != tensor.shape)
         say(at("gradients", i), "the gradient of {} has shape [{}], needs [{}]", tensor.name,
             fmt::join(model_[gradient].shape, ","), fmt::join(tensor.shape, ","));
@@ -165,11 +168,18 @@ class Checker {
   }
 
   void backward_is_marked(const std::vector<bool>& used) {
+    std::vector<bool> late(model_.tensors.size(), false);  // made by an op that is marked backward
     for (size_t i = 0; i < model_.ops.size(); ++i) {
       const Op& op = model_.ops[i];
       bool leads = false;
       for (TensorId id : op.outputs) leads |= id && used[id.value];
       if (leads && op.backward) say(at("ops", i), "op {} is marked backward but the loss needs it", op.name);
+      for (TensorId id : inputs_of(op))
+        if (late[id.value] && !op.backward)
+          say(at("ops", i), "op {} reads {}, which backward makes, but is not marked backward itself",
+              op.name, model_[id].name);
+      for (TensorId id : op.outputs)
+        if (id) late[id.value] = op.backward;
     }
   }
 

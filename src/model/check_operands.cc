@@ -1,6 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ranges>
+#include <set>
+
 #include "model/row.h"
+#include "model/signature.h"
 
 namespace partita {
 namespace {
@@ -22,6 +27,7 @@ class RelationChecker {
   RelationChecker(const OpView& op, const Relation& relation) : op_(op), relation_(relation) {}
 
   void run() const {
+    every_input_is_spoken_for();
     for (const auto& [a, b] : relation_.equal) check_equal(a, b);
     for (const Place& place : relation_.places) check_place(place);
     for (const DimRef& ref : relation_.reduced) size(ref);
@@ -32,6 +38,31 @@ class RelationChecker {
   }
 
  private:
+  // Of an input a row speaks of all dimensions, or of none where its shape does not matter (new_zeros); else
+  // it has more of them than the op takes. A result may have new ones (expand).
+  void every_input_is_spoken_for() const {
+    if (relation_.opaque) return;
+    std::set<DimRef> said(relation_.reduced.begin(), relation_.reduced.end());
+    for (const auto& [a, b] : relation_.equal) {
+      said.insert(a.begin(), a.end());
+      said.insert(b.begin(), b.end());
+    }
+    for (const Place& place : relation_.places) said.insert({place.big, place.small});
+    for (const auto& [ref, why] : relation_.frozen) said.insert(ref);
+    for (int k = 0; k < static_cast<int>(op_.in.size()); ++k) {
+      DimRef unknown{.dim = -1};
+      bool known = false;
+      for (int64_t d = 0; d < op_.in_rank(k); ++d) {
+        if (said.contains(input_dim(k, d)))
+          known = true;
+        else if (op_.in[k][d] > 1)
+          unknown = input_dim(k, d);
+      }
+      if (known && unknown.dim >= 0)
+        mismatch("{} is {}, which this op does not take", name_of(unknown), size(unknown));
+    }
+  }
+
   int64_t size(const DimRef& ref) const {
     if (ref.kind == DimRef::kFactor) return ref.dim;
     if (ref.kind == DimRef::kInput) return op_.in[ref.operand][ref.dim];
@@ -67,6 +98,28 @@ class RelationChecker {
   const Relation& relation_;
 };
 
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> all;
+  for (auto word : std::views::split(text, ' ')) all.emplace_back(word.begin(), word.end());
+  return all;
+}
+
+void check_call(const Op& op) {
+  const Signature* signature = find_signature(op.target);
+  if (!signature) return;
+  std::vector<std::string_view> names = words(signature->arguments);
+  if (op.args.size() > names.size())
+    mismatch("has {} arguments, it takes {}: {}", op.args.size(), names.size(), fmt::join(names, ", "));
+  std::set<std::string_view> given(names.begin(), names.begin() + static_cast<ptrdiff_t>(op.args.size()));
+  for (const auto& [name, value] : op.kwargs) {
+    if (std::ranges::find(names, name) == names.end())
+      mismatch("has an argument \"{}\"; it takes {}", name, fmt::join(names, ", "));
+    if (!given.insert(name).second) mismatch("is given its argument \"{}\" twice", name);
+  }
+  if (signature->results >= 0 && op.outputs.size() > static_cast<size_t>(signature->results))
+    mismatch("makes {} tensors, but has {} outputs", signature->results, op.outputs.size());
+}
+
 void check_dtype(const Model& model, const Op& op, const Row& row) {
   if (op.outputs.empty() || !op.outputs[0]) return;
   DType made = model[op.outputs[0]].dtype, needed = DType::kBool;
@@ -85,6 +138,7 @@ void check_dtype(const Model& model, const Op& op, const Row& row) {
 void check_operands(const Model& model, const Op& op) {
   const Row* row = find_row(op.target);
   if (!row) return;
+  check_call(op);
   OpView view = view_of(model, op);
   RelationChecker(view, relate(view)).run();
   check_dtype(model, op, *row);

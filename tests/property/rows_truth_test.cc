@@ -49,6 +49,15 @@ TEST(Rows, HaveSamples) {
     for (const Row& row : table) EXPECT_TRUE(known.contains(row.target)) << row.target;
 }
 
+TEST(Rows, TakeEveryCallThatTheKernelTakes) {
+  for (const Sample& sample : samples())
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      Instance instance = draw(sample, seed);
+      EXPECT_NO_THROW(check_operands(instance.model, instance.op()))
+          << sample.target << "(" << sample.text << ")";
+    }
+}
+
 TEST(Rows, AreTrue) {
   at::set_num_threads(1);
   int letters = 0, calls = 0, rows = 0;

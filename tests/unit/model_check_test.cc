@@ -31,6 +31,37 @@ TEST(ModelCheck, NamesAreUnique) {
   EXPECT_EQ(complaints([](Model& m) { m.ops[5].name = "fc/mm"; }), Sentences{"two ops are named fc/mm"});
 }
 
+TEST(ModelCheck, CallsAreThoseOfTheOp) {
+  EXPECT_EQ(complaints([](Model& m) {
+              m.ops[1].kwargs.push_back({"colour", Arg::of(int64_t{1})});
+            }),
+            Sentences{"op fc/mm (aten.mm.default): has an argument \"colour\"; it takes self, mat2"});
+  EXPECT_EQ(complaints([](Model& m) {
+              m.ops[1].kwargs.push_back({"mat2", m.ops[1].args[1]});
+            }),
+            Sentences{"op fc/mm (aten.mm.default): is given its argument \"mat2\" twice"});
+  EXPECT_EQ(complaints([](Model& m) { m.ops[1].args.push_back(m.ops[1].args[1]); }),
+            Sentences{"op fc/mm (aten.mm.default): has 3 arguments, it takes 2: self, mat2"});
+  EXPECT_EQ(complaints([](Model& m) { m.ops[1].outputs.push_back({}); }),
+            Sentences{"op fc/mm (aten.mm.default): makes 1 tensors, but has 2 outputs"});
+}
+
+TEST(ModelCheck, InputsHaveNoMoreDimensionsThanTheOpTakes) {
+  EXPECT_EQ(
+      complaints([](Model& m) { m.tensors[2].shape.push_back(3), m.tensors[2].strides.push_back(1); })[0],
+      "op fc/embedding (aten.embedding.default): dimension 2 of input 0 is 3, which this op does not take");
+}
+
+TEST(ModelCheck, ForwardDoesNotReadWhatBackwardMakes) {
+  EXPECT_EQ(complaints([](Model& m) { m.ops[5].backward = false; })[0],
+            "op fc/mm.grad.1 reads fc/mm.grad.0:0, which backward makes, but is not marked backward itself");
+}
+
+TEST(ModelCheck, GradientsHaveTheDtypeOfTheirParameter) {
+  EXPECT_EQ(complaints([](Model& m) { m.tensors[0].dtype = DType::kBool; })[0],
+            "fc.weight is bool and its gradient float32; both need to be the same floating dtype");
+}
+
 TEST(ModelCheck, TensorsAreMadeOnceBeforeTheyAreRead) {
   EXPECT_EQ(complaints([](Model& m) { std::swap(m.ops[0], m.ops[1]); })[0],
             "op fc/mm reads fc/embedding:0 before any op makes it");
@@ -73,8 +104,8 @@ TEST(ModelCheck, GradientsMatchParameters) {
 }
 
 TEST(ModelCheck, BackwardOpsDoNotLeadToTheLoss) {
-  EXPECT_EQ(complaints([](Model& m) { m.ops[1].backward = true; }),
-            Sentences{"op fc/mm is marked backward but the loss needs it"});
+  EXPECT_EQ(complaints([](Model& m) { m.ops[1].backward = true; })[0],
+            "op fc/mm is marked backward but the loss needs it");
 }
 
 TEST(ModelCheck, BuffersMatchTheirNewValues) {

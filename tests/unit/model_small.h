@@ -40,7 +40,7 @@ inline Model small_model() {
       {"loss/sum", "aten.sum.default", {tensor(5)}, {{"dtype", f32}}, {TensorId{6}}},
       {"loss/sum.grad.0", "aten.full.default", {Arg::list({4, 2}), one}, {}, {TensorId{7}}, true},
       {"fc/mm.grad.0", "aten.t.default", {tensor(4)}, {}, {TensorId{8}}, true},
-      {"fc/mm.grad.1", "aten.mm.default", {tensor(8), tensor(7)}, {}, {TensorId{9}, TensorId{}}, true},
+      {"fc/mm.grad.1", "aten.mm.default", {tensor(8), tensor(7)}, {}, {TensorId{9}}, true},
       {"count/add", "aten.add.Tensor", {tensor(3), Arg::of(int64_t{1})}, {}, {TensorId{10}}, true},
   };
   model.loss = TensorId{6};

@@ -32,7 +32,10 @@ TEST(Model, FindsArgumentsByPositionAndByName) {
 }
 
 TEST(Model, ShowsOneLinePerOp) {
-  EXPECT_EQ(to_text(small_model()),
+  Model model = small_model();
+  model.ops[5].target = "lab.product.default";
+  model.ops[5].outputs.push_back({});
+  EXPECT_EQ(to_text(model),
             "model small\n"
             "%0 f32[3,2] : parameter  # fc.weight\n"
             "%1 i64[4] : batch from 0 to 7  # ids\n"
@@ -44,7 +47,7 @@ TEST(Model, ShowsOneLinePerOp) {
             "%6 f32[] = aten.sum.default(%5, dtype=float32)  # loss/sum\n"
             "%7 f32[4,2] = aten.full.default([4, 2], 1)  # loss/sum.grad.0\n"
             "%8 f32[3,4] = aten.t.default(%4)  # fc/mm.grad.0\n"
-            "%9 f32[3,2], _ = aten.mm.default(%8, %7)  # fc/mm.grad.1\n"
+            "%9 f32[3,2], _ = lab.product.default(%8, %7)  # fc/mm.grad.1\n"
             "%10 i64[] = aten.add.Tensor(%3, 1)  # count/add\n"
             "loss %6\n"
             "gradient %9 of %0  # fc.weight\n"

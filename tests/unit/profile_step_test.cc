@@ -143,7 +143,7 @@ TEST(EagerStorages, ASecondGradientIsAddedInPlace) {
   }
   Op again = model.ops[5];
   again.name = "fc/mm.grad.2";
-  again.outputs = {TensorId{12}, TensorId{}};
+  again.outputs = {TensorId{12}};
   Op sum{"fc/mm.grad.3",
          "aten.add.Tensor",
          {Arg::of(TensorId{9}), Arg::of(TensorId{12})},

@@ -11,13 +11,22 @@ int count_tensors(const Arg& arg) {
   return count;
 }
 
+/// "[4,16]"; a list that no shape has is cut: "[1,1,1,1,1,1,1,1,... 1000 in all]".
+std::string show(std::vector<int64_t> sizes) {
+  constexpr size_t kMost = 8;
+  if (sizes.size() <= kMost) return fmt::format("[{}]", fmt::join(sizes, ","));
+  size_t all = sizes.size();
+  sizes.resize(kMost);
+  return fmt::format("[{},... {} in all]", fmt::join(sizes, ","), all);
+}
+
 }  // namespace
 
 void need_sizes(const Op& op, size_t position, std::string_view name, const Shape& shape) {
   std::vector<int64_t> sizes = ints_argument(op, position, name);
   bool fits = sizes.size() == shape.size();
   for (size_t d = 0; fits && d < shape.size(); ++d) fits = sizes[d] == -1 || sizes[d] == shape[d];
-  need(fits, "{} is [{}], but the result is [{}]", name, fmt::join(sizes, ","), fmt::join(shape, ","));
+  need(fits, "{} is {}, but the result is {}", name, show(sizes), show(shape));
 }
 
 int64_t wrap_dim(int64_t dim, int64_t rank) {

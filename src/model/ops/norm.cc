@@ -8,6 +8,9 @@ namespace {
 void relate_layer_norm(const OpView& op, Relation& r) {
   int64_t rank = op.in_rank(0);
   int64_t outer = rank - static_cast<int64_t>(ints_argument(*op.op, 1, "normalized_shape").size());
+  for (int k : {1, 2})
+    need(op.out_rank(k) == rank, "a statistic has {} dimensions, what is normalized {}", op.out_rank(k),
+         rank);
   for (int64_t d = 0; d < rank; ++d) {
     r.same(input_dim(0, d), output_dim(0, d));
     if (d < outer) {
