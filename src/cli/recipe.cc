@@ -1,8 +1,10 @@
 #include "plan/recipe.h"
 
 #include <memory>
+#include <sstream>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/names.h"
 #include "cli/inputs.h"
 #include "cli/training.h"
@@ -37,7 +39,8 @@ struct Options {
   TrainingInput training;
   int64_t ranks = 0, microbatches = 0;
   RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0};
-  std::string output;
+  std::string output, order;
+  int64_t waves = 0;
 };
 
 const NameRow& find_name(const std::string& name) {
@@ -48,6 +51,14 @@ const NameRow& find_name(const std::string& name) {
   }
   input_error("recipe '{}' is not known; there are {}, and products of them with --dp, --tp, --pp{}", name,
               fmt::join(known, ", "), did_you_mean(name, known));
+}
+
+std::vector<std::string> rows_of(const std::string& path) {
+  std::vector<std::string> rows;
+  std::istringstream text(read_file(path));
+  for (std::string row; std::getline(text, row);)
+    if (!row.empty()) rows.push_back(row);
+  return rows;
 }
 
 RecipeSpec spec_of(const Options& options) {
@@ -66,6 +77,8 @@ RecipeSpec spec_of(const Options& options) {
   spec.sequence = row.sequence;
   spec.pieces = std::max(spec.pieces, row.pieces);
   if (spec.loss_pieces == 1) spec.loss_pieces = row.loss_pieces;
+  if (options.waves) spec.chunks = 2 * options.waves;
+  if (!options.order.empty()) spec.schedule = "order", spec.order = rows_of(options.order);
   // A pipeline with one micro-batch would leave all stages but one idle.
   spec.microbatches = options.microbatches ? options.microbatches : spec.pp;
   return spec;
@@ -117,7 +130,14 @@ void add_recipe(CLI::App& app, Command& command) {
       ->check(positive);
   app.add_flag("--recompute", sizes.recompute,
                "run repeated modules again in backward instead of keeping what they made");
-  app.add_option("--schedule", sizes.schedule, "order of a pipeline: 1f1b, gpipe")->capture_default_str();
+  app.add_option("--schedule", sizes.schedule,
+                 "order of a pipeline: 1f1b, gpipe, interleaved, wave, zb-h1, ... (`partita lab schedule`)")
+      ->capture_default_str();
+  app.add_option("--chunks", sizes.chunks, "stages a device, for interleaved and its like")->check(positive);
+  app.add_option("--waves", options->waves, "waves of the schedule wave: twice as many stages a device")
+      ->check(positive);
+  app.add_option("--order", options->order,
+                 "order of a pipeline from a file in PyTorch's form (2F0, one row a rank)");
   add_training_input(app, options->training);
   app.add_option("-o,--output", options->output, "write the plan here instead of printing it");
   app.footer(

@@ -9,92 +9,104 @@ namespace {
 
 class ActionList {
  public:
-  explicit ActionList(const RankOrder& rank) : r_(rank) {}
+  explicit ActionList(const RankOrder& rank) : r_(rank), released_(r_.placement.values.size()) {
+    for (size_t v = 0; v < r_.placement.values.size(); ++v)
+      for (const Segment& user : r_.placement.values[v].users) used_by_[user].push_back(static_cast<int>(v));
+    for (const Transfer& transfer : r_.code.transfers)
+      if (transfer.from_site == r_.site) ++sends_[transfer.from_value];
+  }
 
   std::vector<Action> write() {
-    run(Segment::kPrologue, 0);
-    int backward = -1;
-    for (const Step& step : r_.schedule.order[r_.stage]) {
-      Segment segment = step.kind == StepKind::kForward ? Segment::kForward : Segment::kBackward;
-      receive(segment, step.microbatch);
-      if (segment == Segment::kBackward) wait_sends(Segment::kForward, step.microbatch);
-      run(segment, step.microbatch);
-      if (segment == Segment::kBackward) {
-        if (backward >= 0) wait_sends(Segment::kBackward, backward);
-        backward = step.microbatch;
+    run(kPrologue, 0);
+    for (const Step& step : r_.ordered.schedule.order[r_.ordered.device_of_site[r_.site]])
+      for (const Segment& segment : segments_of(step)) {
+        wait_until(r_.ordered.start(segment, step.microbatch));
+        receive(segment, step.microbatch);
+        run(segment, step.microbatch);
+        send(segment, step.microbatch);
       }
-      send(segment, step.microbatch);
-    }
-    send(Segment::kEpilogue, 0);
-    receive(Segment::kEpilogue, 0);
-    if (backward >= 0) wait_sends(Segment::kBackward, backward);
-    wait_sends(Segment::kEpilogue, 0);
+    send(kEpilogue, 0);
+    receive(kEpilogue, 0);
+    wait_until(Ordered::kEnd);
     for (const Slot& slot : r_.placement.dead_after_loop()) add({.kind = ActionKind::kFree, .slot = slot});
-    run(Segment::kEpilogue, 0);
+    run(kEpilogue, 0);
     return std::move(actions_);
   }
 
  private:
+  struct Sent {
+    size_t transfer = 0;
+    int microbatch = 0;
+    int64_t received = 0;  // when its receiver starts
+  };
+
   void add(const Action& action) { actions_.push_back(action); }
 
-  void run(Segment segment, int microbatch) {
-    BodyId body = r_.bodies[microbatch][static_cast<int>(segment)];
-    if (body) add({.kind = ActionKind::kRun, .body = body, .microbatch = microbatch});
+  const std::vector<int32_t>& devices(int site) const { return r_.ordered.sites.devices[site]; }
+
+  void run(const Segment& segment, int microbatch) {
+    auto bodies = r_.bodies.find(segment);
+    if (bodies == r_.bodies.end()) return;
+    add({.kind = ActionKind::kRun, .body = bodies->second[microbatch], .microbatch = microbatch});
+    if (auto values = used_by_.find(segment); values != used_by_.end())
+      for (int value : values->second) release(value, microbatch);
+  }
+
+  // One of the uses and sends of a value is over; with the last of them it dies.
+  void release(int value, int microbatch) {
+    const PlacedValue& placed = r_.placement.values[value];
+    if (placed.death != Death::kByAction) return;
+    std::vector<int>& released = released_[value];
+    released.resize(r_.microbatches);
+    auto sends = sends_.find(value);
+    int all = static_cast<int>(placed.users.size()) + (sends == sends_.end() ? 0 : sends->second);
+    if (++released[microbatch] == all)
+      add({.kind = ActionKind::kFree, .microbatch = microbatch, .slot = placed.slot});
   }
 
   int32_t tag(size_t transfer, int microbatch) const {
-    return static_cast<int32_t>(transfer * static_cast<size_t>(r_.plan.microbatches)) + microbatch;
+    return static_cast<int32_t>(transfer * static_cast<size_t>(r_.microbatches)) + microbatch;
   }
 
-  template <class Visit>
-  void sent_after(Segment segment, Visit visit) {
+  void add_transfer(ActionKind kind, const Sent& sent) {
+    const Transfer& transfer = r_.code.transfers[sent.transfer];
+    add({kind,
+         {},
+         sent.microbatch,
+         r_.placement.slot(transfer.from_value),
+         {},
+         devices(transfer.to_site)[r_.index],
+         tag(sent.transfer, sent.microbatch)});
+  }
+
+  void send(const Segment& segment, int microbatch) {
     for (size_t t = 0; t < r_.code.transfers.size(); ++t) {
       const Transfer& transfer = r_.code.transfers[t];
-      if (transfer.from_stage == r_.stage && transfer.after == segment)
-        visit(t, transfer, r_.plan.stages[transfer.to_stage].devices[r_.index]);
+      if (transfer.from_site != r_.site || transfer.after != segment) continue;
+      in_flight_.push_back({t, microbatch, r_.ordered.start(transfer.before, microbatch)});
+      add_transfer(ActionKind::kSend, in_flight_.back());
     }
   }
 
-  void send(Segment segment, int microbatch) {
-    sent_after(segment, [&](size_t t, const Transfer& transfer, int32_t peer) {
-      add({ActionKind::kSend,
-           {},
-           microbatch,
-           r_.placement.slot(transfer.from_value),
-           {},
-           peer,
-           tag(t, microbatch)});
-    });
+  void wait_until(int64_t start) {
+    std::vector<Sent> rest;
+    for (const Sent& sent : in_flight_) {
+      if (sent.received >= start) {
+        rest.push_back(sent);
+        continue;
+      }
+      add_transfer(ActionKind::kWaitSend, sent);
+      release(r_.code.transfers[sent.transfer].from_value, sent.microbatch);
+    }
+    in_flight_ = std::move(rest);
   }
 
-  void wait_sends(Segment segment, int microbatch) {
-    std::vector<int> done;
-    sent_after(segment, [&](size_t t, const Transfer& transfer, int32_t peer) {
-      const Slot& slot = r_.placement.slot(transfer.from_value);
-      add({ActionKind::kWaitSend, {}, microbatch, slot, {}, peer, tag(t, microbatch)});
-      bool dead = r_.placement.values[transfer.from_value].death == Death::kAfterSend;
-      if (dead && std::find(done.begin(), done.end(), transfer.from_value) == done.end())
-        done.push_back(transfer.from_value);
-    });
-    for (int value : done)
-      if (last_send(value) == segment)
-        add({.kind = ActionKind::kFree, .microbatch = microbatch, .slot = r_.placement.slot(value)});
-  }
-
-  Segment last_send(int value) {
-    Segment last = Segment::kPrologue;
-    for (const Transfer& transfer : r_.code.transfers)
-      if (transfer.from_stage == r_.stage && transfer.from_value == value)
-        last = std::max(last, transfer.after);
-    return last;
-  }
-
-  void receive(Segment segment, int microbatch) {
+  void receive(const Segment& segment, int microbatch) {
     for (ActionKind kind : {ActionKind::kPostReceive, ActionKind::kWaitReceive}) {
       for (size_t t = 0; t < r_.code.transfers.size(); ++t) {
         const Transfer& transfer = r_.code.transfers[t];
-        if (transfer.to_stage != r_.stage || transfer.before != segment) continue;
-        int32_t peer = r_.plan.stages[transfer.from_stage].devices[r_.index];
+        if (transfer.to_site != r_.site || transfer.before != segment) continue;
+        int32_t peer = devices(transfer.from_site)[r_.index];
         TypeId type = kind == ActionKind::kPostReceive ? r_.type(transfer.to_value, microbatch) : TypeId{};
         add({kind, {}, microbatch, r_.placement.slot(transfer.to_value), type, peer, tag(t, microbatch)});
       }
@@ -102,6 +114,10 @@ class ActionList {
   }
 
   const RankOrder& r_;
+  std::map<Segment, std::vector<int>> used_by_;  // values that die by action
+  std::map<int, int> sends_;                     // by value
+  std::vector<std::vector<int>> released_;       // value, micro-batch: how many uses and sends are over
+  std::vector<Sent> in_flight_;
   std::vector<Action> actions_;
 };
 

@@ -4,22 +4,20 @@
 #include <optional>
 #include <vector>
 
+#include "lower/segment.h"
+#include "lower/sites.h"
 #include "plan/assign.h"
 #include "plan/transform.h"
 #include "program/program.h"
 
 namespace partita {
 
-/// The bodies of a stage: once before the loop, per micro-batch forward and backward, once after the loop.
-enum class Segment : uint8_t { kPrologue, kForward, kBackward, kEpilogue };
-inline constexpr int kSegments = 4;
-
-/// A value of a stage: one tensor in one layout, the same on all ranks of the stage up to their coordinates.
+/// A value of a site: one tensor in one layout, the same on all ranks of the site up to their coordinates.
 /// Without a tensor: one float64, a sum of squares.
 struct Value {
   TensorId tensor = {};
   Layout layout;
-  Segment made = Segment::kPrologue;
+  Segment made;
   bool loaded = false;        // there before the step starts
   bool lasting = false;       // loaded and kept from step to step: parameters, states, buffers, constants
   bool accumulator = false;   // complete only after the loop
@@ -29,7 +27,7 @@ struct Value {
   int loop = -1, piece = -1;  // inside a LoopRule's loop: which, and which piece
 };
 
-/// One instruction of a stage, before coordinates are filled in.
+/// One instruction of a site, before coordinates are filled in.
 struct CodeStep {
   InstrKind kind = InstrKind::kCompute;
   OpId op;
@@ -40,33 +38,33 @@ struct CodeStep {
   int dim = -1, leaf = -1;  // kAllGather, kReduceScatter, kSlice
 };
 
-/// A value that travels to the same coordinates of another stage.
+/// A value that travels to the same coordinates of another site.
 struct Transfer {
-  int from_stage = 0, to_stage = 0;
+  int from_site = 0, to_site = 0;
   int from_value = 0, to_value = 0;
-  Segment after = Segment::kForward, before = Segment::kForward;
+  Segment after, before;
 };
 
-/// Everything one stage runs, in layouts rather than boxes.
-struct StageCode {
+/// Everything one site runs, in layouts rather than boxes.
+struct SiteCode {
   size_t time = 0;  // the axis of micro-batches
   std::vector<Value> values;
-  std::vector<CodeStep> segments[kSegments];
-  std::vector<std::pair<int, TensorId>> gradients;  // value, parameter
-  std::vector<int> parameters;                      // values after the update
-  std::vector<std::pair<int, TensorId>> buffers;    // value, buffer
+  std::map<Segment, std::vector<CodeStep>> segments;  // the empty ones are left out
+  std::vector<std::pair<int, TensorId>> gradients;    // value, parameter
+  std::vector<int> parameters;                        // values after the update
+  std::vector<std::pair<int, TensorId>> buffers;      // value, buffer
   int loss = -1;
 };
 
 struct Code {
-  std::vector<StageCode> stages;
+  std::vector<SiteCode> sites;
   std::vector<Transfer> transfers;
 };
 
-/// Writes the code of all stages: every op where it was assigned, every input turned into the layout it needs
-/// by the cheapest known conversion, what another stage makes brought over, gradients to where their
-/// parameters lie.
+/// Writes the code of all sites: every op where it was assigned, every input turned into the layout it needs
+/// by the cheapest known conversion, what another site makes brought over, gradients to where their
+/// parameters lie. `apart`: weight gradients are segments of their own.
 Code write_code(const Model& model, const Plan& plan, const Transformed& transformed,
-                const Assigned& assigned);
+                const Assigned& assigned, const Sites& sites, bool apart);
 
 }  // namespace partita

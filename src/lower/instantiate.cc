@@ -42,7 +42,7 @@ BodyId Library::body(const Body& body) {
 }
 
 Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transformed& split,
-                           const StageCode& code, const Placement& placement, Library& library)
+                           const SiteCode& code, const Placement& placement, Library& library)
     : model_(model),
       atoms_(atoms),
       split_(split),
@@ -70,9 +70,10 @@ TypeId Instantiator::type(int value) {
   return library_.type({std::move(shape), std::move(strides), v.as.value_or(tensor.dtype)});
 }
 
-Body Instantiator::body(Segment segment, const std::string& name) {
-  Body body{.name = name, .locals = placement_.locals[static_cast<int>(segment)]};
-  const std::vector<CodeStep>& steps = code_.segments[static_cast<int>(segment)];
+Body Instantiator::body(const Segment& segment, const std::string& name) {
+  auto locals = placement_.locals.find(segment);
+  Body body{.name = name, .locals = locals == placement_.locals.end() ? 0 : locals->second};
+  const std::vector<CodeStep>& steps = code_.segments.at(segment);
   for (size_t k = 0; k < steps.size(); ++k) {
     if (!counts_here(steps[k])) continue;
     body.instrs.push_back(instr(steps[k]));

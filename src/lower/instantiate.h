@@ -22,19 +22,19 @@ class Library {
   std::multimap<size_t, BodyId> bodies_;
 };
 
-/// Fills coordinates into the code of one stage: layouts become boxes, boxes become shapes and local
+/// Fills coordinates into the code of one site: layouts become boxes, boxes become shapes and local
 /// attributes.
 class Instantiator {
  public:
   static constexpr int kEveryone = -1;
 
-  Instantiator(const Model& model, const Atoms& atoms, const Transformed& split, const StageCode& code,
+  Instantiator(const Model& model, const Atoms& atoms, const Transformed& split, const SiteCode& code,
                const Placement& placement, Library& library);
 
   /// Where a rank stands: one coordinate per mesh axis, then the micro-batch.
   void stand_at(std::vector<int64_t> coordinates) { coordinates_ = std::move(coordinates); }
 
-  Body body(Segment segment, const std::string& name);
+  Body body(const Segment& segment, const std::string& name);
   Box box(int value) const;
   TypeId type(int value);
 
@@ -56,7 +56,7 @@ class Instantiator {
   const Model& model_;
   const Atoms& atoms_;
   const Transformed& split_;
-  const StageCode& code_;
+  const SiteCode& code_;
   const Placement& placement_;
   Library& library_;
   std::vector<int64_t> coordinates_;

@@ -4,15 +4,14 @@
 
 namespace partita {
 
-void CodeWriter::take(int stage, size_t i) {
+void CodeWriter::take(Segment segment, size_t i) {
   int loop = split_.ops[i].loop;
-  bool through = loop >= 0 && plan_.loops[loop].through;
-  Segment segment = through ? Segment::kForward : segment_of(i);
-  bool same = loop >= 0 && pending_.loop == loop && pending_.stage == stage && pending_.segment == segment;
+  if (loop >= 0 && plan_.loops[loop].through) segment.kind = Segment::kForward;
+  bool same = loop >= 0 && pending_.loop == loop && pending_.segment == segment;
   bool waits = reads_pending(i);
   // While a loop that goes through to backward is open, what reads its results waits for its end.
   if (loop < 0 && waits && plan_.loops[pending_.loop].through) {
-    pending_.later.emplace_back(stage, i);
+    pending_.later.emplace_back(segment, i);
     return;
   }
   if (!pending_.ops.empty() && (same ? needs_it_whole(i) : loop >= 0 || waits)) {
@@ -20,10 +19,10 @@ void CodeWriter::take(int stage, size_t i) {
     same = false;
   }
   if (loop < 0) {
-    emit(stage, segment, i);
+    emit(site_of(segment), segment, i);
     return;
   }
-  if (!same) pending_ = {stage, loop, segment, {}, {}};
+  if (!same) pending_ = {loop, segment, {}, {}};
   pending_.ops.push_back(i);
 }
 
@@ -35,7 +34,7 @@ bool CodeWriter::made_in(const std::vector<size_t>& ops, TensorId tensor) const 
 bool CodeWriter::reads_pending(size_t i) const {
   std::vector<TensorId> ins = inputs_of(model_.ops[i]);
   std::vector<size_t> later;
-  for (const auto& [stage, op] : pending_.later) later.push_back(op);
+  for (const auto& [segment, op] : pending_.later) later.push_back(op);
   return std::any_of(ins.begin(), ins.end(),
                      [&](TensorId id) { return made_in(pending_.ops, id) || made_in(later, id); });
 }
@@ -46,7 +45,7 @@ bool CodeWriter::needs_it_whole(size_t i) const {
   size_t axis = split_.loop_axis[pending_.loop];
   std::vector<TensorId> ins = inputs_of(model_.ops[i]);
   std::vector<size_t> later;
-  for (const auto& [stage, op] : pending_.later) later.push_back(op);
+  for (const auto& [segment, op] : pending_.later) later.push_back(op);
   for (size_t k = 0; k < ins.size(); ++k) {
     if (made_in(later, ins[k])) return true;
     if (!made_in(pending_.ops, ins[k])) continue;
@@ -61,12 +60,12 @@ void CodeWriter::run_pending() {
   if (group.ops.empty()) return;
   for (size_t i : group.ops) group_of_[i] = groups_.size();
   groups_.push_back(group.ops);
-  run_loop(group.stage, group.segment, group.loop, group.ops);
-  for (const auto& [stage, op] : group.later) emit(stage, segment_of(op), op);
+  run_loop(site_of(group.segment), group.segment, group.loop, group.ops);
+  for (const auto& [segment, op] : group.later) emit(site_of(segment), segment, op);
 }
 
 // Writes the ops once for each piece. What others read is added up piece by piece, or joined at the end.
-void CodeWriter::run_loop(int stage, Segment segment, int loop, const std::vector<size_t>& ops) {
+void CodeWriter::run_loop(int site, Segment segment, int loop, const std::vector<size_t>& ops) {
   Place before = place_;
   size_t axis = split_.loop_axis[loop];
   std::map<TensorId, std::vector<int>> made;  // by piece
@@ -74,53 +73,53 @@ void CodeWriter::run_loop(int stage, Segment segment, int loop, const std::vecto
   for (int piece = 0; piece < plan_.loops[loop].size; ++piece) {
     place_ = {loop, piece};
     for (size_t i : ops) {
-      for (int id : emit(stage, segment, i)) {
-        if (id < 0 || !read_outside(segment, value(stage, id).tensor, ops)) continue;
-        TensorId tensor = value(stage, id).tensor;
-        if (value(stage, id).layout[axis].kind != AxisLayout::kPartial) {
+      for (int id : emit(site, segment, i)) {
+        if (id < 0 || !read_outside(segment, value(site, id).tensor, ops)) continue;
+        TensorId tensor = value(site, id).tensor;
+        if (value(site, id).layout[axis].kind != AxisLayout::kPartial) {
           made[tensor].push_back(id);
           continue;
         }
         auto [sum, fresh] = sums.try_emplace(tensor);
         if (fresh) {
-          Layout layout = value(stage, id).layout;
+          Layout layout = value(site, id).layout;
           layout[axis] = AxisLayout{};
-          sum->second = add_value(stage, {.tensor = tensor, .layout = layout, .made = segment});
-          push(stage, segment, {.kind = InstrKind::kZeros, .out = {sum->second}});
+          sum->second = add_value(site, {.tensor = tensor, .layout = layout, .made = segment});
+          push(site, segment, {.kind = InstrKind::kZeros, .out = {sum->second}});
         }
-        push(stage, segment, {.kind = InstrKind::kAdd, .in = {sum->second, id}, .out = {sum->second}});
+        push(site, segment, {.kind = InstrKind::kAdd, .in = {sum->second, id}, .out = {sum->second}});
       }
     }
   }
   place_ = before;
   for (size_t i : ops)
     for (TensorId tensor : model_.ops[i].outputs)
-      if (tensor) end_loop(stage, segment, axis, tensor, made, sums);
+      if (tensor) end_loop(site, segment, axis, tensor, made, sums);
 }
 
-void CodeWriter::end_loop(int stage, Segment segment, size_t axis, TensorId tensor,
+void CodeWriter::end_loop(int site, Segment segment, size_t axis, TensorId tensor,
                           const std::map<TensorId, std::vector<int>>& made,
                           const std::map<TensorId, int>& sums) {
-  std::erase_if(have(stage, tensor), [&](const Available& one) {
-    return value(stage, one.value).layout[axis].kind == AxisLayout::kPartial;
+  std::erase_if(have(site, tensor), [&](const Available& one) {
+    return value(site, one.value).layout[axis].kind == AxisLayout::kPartial;
   });
   int whole = -1;
   if (auto sum = sums.find(tensor); sum != sums.end()) whole = sum->second;
   if (auto pieces = made.find(tensor); pieces != made.end())
-    whole = join(stage, segment, axis, pieces->second);
+    whole = join(site, segment, axis, pieces->second);
   if (whole < 0) return;
-  have(stage, tensor).push_back({whole, false});
-  settle_output(stage, segment, whole);
+  have(site, tensor).push_back({whole, false});
+  settle_output(site, segment, whole);
 }
 
-int CodeWriter::join(int stage, Segment segment, size_t axis, const std::vector<int>& pieces) {
-  const Value& first = value(stage, pieces[0]);
+int CodeWriter::join(int site, Segment segment, size_t axis, const std::vector<int>& pieces) {
+  const Value& first = value(site, pieces[0]);
   AxisLayout cut = first.layout[axis];
   if (cut.kind == AxisLayout::kReplicated) return pieces[0];
   Value whole{.tensor = first.tensor, .layout = first.layout, .made = segment};
   whole.layout[axis] = AxisLayout{};
-  int id = add_value(stage, std::move(whole));
-  push(stage, segment,
+  int id = add_value(site, std::move(whole));
+  push(site, segment,
        {.kind = InstrKind::kConcat, .in = pieces, .out = {id}, .dim = cut.dim, .leaf = cut.leaf});
   return id;
 }
@@ -129,7 +128,8 @@ int CodeWriter::join(int stage, Segment segment, size_t axis, const std::vector<
 bool CodeWriter::read_outside(Segment segment, TensorId tensor, const std::vector<size_t>& ops) const {
   if (wanted_after_[tensor.value]) return true;
   return std::any_of(readers_[tensor.value].begin(), readers_[tensor.value].end(), [&](size_t reader) {
-    bool made_again = segment == Segment::kForward && model_.ops[reader].backward && dropped_[tensor.value];
+    bool made_again =
+        segment.kind == Segment::kForward && model_.ops[reader].backward && dropped_[tensor.value];
     if (made_again || std::find(ops.begin(), ops.end(), reader) != ops.end()) return false;
     return split_.ops[reader].loop != split_.ops[ops[0]].loop || needs_other_pieces(tensor, reader);
   });

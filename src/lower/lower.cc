@@ -23,7 +23,7 @@ std::string to_text(const Model& model, const Partitioned& parts) {
 std::string to_text(const Schedule& schedule) {
   std::string text;
   for (size_t device = 0; device < schedule.order.size(); ++device) {
-    text += fmt::format("stage {}:", device);
+    text += fmt::format("device {}:", device);
     for (const Step& step : schedule.order[device]) text += " " + show(step);
     text += "\n";
   }
@@ -36,15 +36,6 @@ Partitioned partition(const Model& model, const Atoms& atoms, const Plan& plan) 
   Partitioned parts{.split = transform(model, atoms, plan)};
   parts.assigned = assign(model, plan, parts.split);
   return parts;
-}
-
-Ordered order(const Partitioned& parts, const Plan& plan) {
-  Schedule schedule = make_schedule(plan.schedule, {.devices = static_cast<int>(plan.stages.size()),
-                                                    .microbatches = static_cast<int>(plan.microbatches)});
-  if (schedule.stages != static_cast<int>(plan.stages.size()))
-    input_error("plan: schedule {} needs {} stages on {} devices, the plan has {}", plan.schedule,
-                schedule.stages, schedule.devices, plan.stages.size());
-  return {parts, std::move(schedule)};
 }
 
 Prepared prepare(const Model& model, Form form) {

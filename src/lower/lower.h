@@ -1,10 +1,13 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "layout/atoms.h"
+#include "lower/segment.h"
+#include "lower/sites.h"
 #include "plan/assign.h"
 #include "plan/form.h"
 #include "plan/plan.h"
@@ -20,10 +23,20 @@ struct Partitioned {
   Assigned assigned;
 };
 
-/// After the second: every stage has a total order of its steps.
+/// After the second: every site has a total order of its steps.
 struct Ordered {
+  static constexpr int64_t kEnd = INT64_MAX;  // after the loop
+
   Partitioned parts;
   Schedule schedule;
+  Sites sites;
+  std::vector<int> device_of_site;                 // in the schedule
+  std::map<Segment, std::vector<int64_t>> starts;  // by micro-batch, were all stages alike
+
+  /// When a segment starts in one order of all steps that the schedule allows.
+  int64_t start(const Segment& segment, int microbatch) const;
+  /// Are weight gradients apart from the rest of backward anywhere?
+  bool apart() const;
 };
 
 /// What each phase made, as text, in order: (name, text). `keep` false costs nothing.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 
@@ -50,14 +49,14 @@ class Materializer {
         plan_(plan),
         ordered_(ordered),
         split_(ordered.parts.split),
-        code_(write_code(model, plan, split_, ordered.parts.assigned)),
+        code_(write_code(model, plan, split_, ordered.parts.assigned, ordered.sites, ordered.apart())),
         library_(program_) {}
 
   Program run() {
     program_.microbatches = static_cast<int32_t>(plan_.microbatches);
     program_.optimizer = plan_.optimizer;
     program_.ranks.resize(plan_.ranks());
-    for (size_t stage = 0; stage < plan_.stages.size(); ++stage) materialize_stage(static_cast<int>(stage));
+    for (int site = 0; site < ordered_.sites.count(); ++site) materialize_site(site);
     return std::move(program_);
   }
 
@@ -70,37 +69,37 @@ class Materializer {
     return ranks;
   }
 
-  void materialize_stage(int stage) {
-    Placement placement = place_values(code_.stages[stage], code_.transfers, stage, loops());
-    Instantiator instantiator(model_, atoms_, split_, code_.stages[stage], placement, library_);
-    find_sensitive(code_.stages[stage]);
-    const std::vector<int32_t>& devices = plan_.stages[stage].devices;
-    for (size_t d = 0; d < devices.size(); ++d)
-      fill_rank(stage, static_cast<int64_t>(d), placement, instantiator);
+  void materialize_site(int site) {
+    Placement placement = place_values(code_.sites[site], code_.transfers, site, loops());
+    Instantiator instantiator(model_, atoms_, split_, code_.sites[site], placement, library_);
+    find_sensitive(code_.sites[site]);
+    for (size_t d = 0; d < ordered_.sites.devices[site].size(); ++d)
+      fill_rank(site, static_cast<int64_t>(d), placement, instantiator);
   }
 
-  void fill_rank(int stage, int64_t index, const Placement& placement, Instantiator& instantiator) {
-    const std::vector<int32_t>& devices = plan_.stages[stage].devices;
+  void fill_rank(int site, int64_t index, const Placement& placement, Instantiator& instantiator) {
+    const std::vector<int32_t>& devices = ordered_.sites.devices[site];
     RankProgram& rank = program_.ranks[devices[index]];
     std::vector<int64_t> coordinates = coordinates_of(index, split_);
-    std::vector<std::array<BodyId, kSegments>> bodies = make_bodies(stage, coordinates, instantiator);
+    std::map<Segment, std::vector<BodyId>> bodies = make_bodies(site, coordinates, instantiator);
     instantiator.stand_at(coordinates);
     rank.rank_slots = placement.rank_slots;
     rank.frame_slots = placement.frame_slots;
-    add_loads(stage, coordinates, placement, instantiator, rank);
-    add_results(stage, placement, instantiator, rank);
+    add_loads(site, coordinates, placement, instantiator, rank);
+    add_results(site, placement, instantiator, rank);
     rank.actions = rank_actions({.code = code_,
                                  .placement = placement,
-                                 .schedule = ordered_.schedule,
-                                 .plan = plan_,
-                                 .stage = stage,
+                                 .ordered = ordered_,
+                                 .site = site,
                                  .index = index,
                                  .bodies = bodies,
-                                 .type = [&](int value, int microbatch) {
-                                   coordinates[split_.time_axis()] = microbatch;
-                                   instantiator.stand_at(coordinates);
-                                   return instantiator.type(value);
-                                 }});
+                                 .type =
+                                     [&](int value, int microbatch) {
+                                       coordinates[split_.time_axis()] = microbatch;
+                                       instantiator.stand_at(coordinates);
+                                       return instantiator.type(value);
+                                     },
+                                 .microbatches = static_cast<int>(plan_.microbatches)});
     coordinates[split_.time_axis()] = 0;
     for (const std::vector<int>& axes : instantiator.groups())
       rank.groups.push_back(axes == std::vector{Instantiator::kEveryone}
@@ -109,46 +108,51 @@ class Materializer {
   }
 
   // One body per segment and class of coordinates; the library keeps equal ones of several classes once.
-  std::vector<std::array<BodyId, kSegments>> make_bodies(int stage, std::vector<int64_t> coordinates,
-                                                         Instantiator& instantiator) {
-    constexpr const char* kNames[] = {"prologue", "forward", "backward", "epilogue"};
-    std::vector<std::array<BodyId, kSegments>> bodies(plan_.microbatches);
+  std::map<Segment, std::vector<BodyId>> make_bodies(int site, std::vector<int64_t> coordinates,
+                                                     Instantiator& instantiator) {
+    std::map<Segment, std::vector<BodyId>> bodies;
     for (int64_t m = 0; m < plan_.microbatches; ++m) {
       coordinates[split_.time_axis()] = m;
-      for (int s = 0; s < kSegments; ++s) {
-        Segment segment = static_cast<Segment>(s);
-        bool once = segment == Segment::kPrologue || segment == Segment::kEpilogue;
-        if ((once && m > 0) || code_.stages[stage].segments[s].empty()) continue;
+      for (const auto& [segment, steps] : code_.sites[site].segments) {
+        if (!segment.in_loop() && m > 0) continue;
         std::vector<int64_t> kind = coordinates;
         for (size_t axis = 0; axis < kind.size(); ++axis)
-          if (!sensitive_[s][axis]) kind[axis] = 0;
-        BodyId& body = made_[s].try_emplace(kind).first->second;
+          if (!sensitive_[segment][axis]) kind[axis] = 0;
+        BodyId& body = made_[segment].try_emplace(kind).first->second;
         if (!body) {
           instantiator.stand_at(coordinates);
-          body = library_.body(instantiator.body(segment, fmt::format("stage{}.{}", stage, kNames[s])));
+          body = library_.body(instantiator.body(segment, name_of(segment, site)));
         }
-        bodies[m][s] = body;
+        bodies[segment].push_back(body);
       }
     }
     return bodies;
   }
 
+  std::string name_of(const Segment& segment, int site) const {
+    constexpr const char* kNames[] = {"prologue", "forward", "backward", "weight", "epilogue"};
+    int stage = segment.in_loop() ? segment.stage : ordered_.sites.stages[site].front();
+    return fmt::format("stage{}.{}", stage, kNames[segment.kind]);
+  }
+
   // On which axes does the code of a segment depend on where a rank stands? Where pieces are not all equal,
   // and where a rank takes out its own piece or is the one that keeps an addend.
-  void find_sensitive(const StageCode& code) {
-    for (int s = 0; s < kSegments; ++s) {
-      made_[s].clear();
-      sensitive_[s].assign(split_.axis_sizes.size(), false);
-      for (const CodeStep& step : code.segments[s]) {
+  void find_sensitive(const SiteCode& code) {
+    made_.clear();
+    sensitive_.clear();
+    for (const auto& [segment, steps] : code.segments) {
+      std::vector<bool>& sensitive = sensitive_[segment];
+      sensitive.assign(split_.axis_sizes.size(), false);
+      for (const CodeStep& step : steps) {
         for (const auto* side : {&step.in, &step.out})
           for (int v : *side)
-            if (v >= 0) find_uneven(code.values[v], sensitive_[s]);
+            if (v >= 0) find_uneven(code.values[v], sensitive);
         if (step.kind == InstrKind::kMove || step.kind == InstrKind::kSquares)
-          for (int axis : step.axes) sensitive_[s][axis] = true;
+          for (int axis : step.axes) sensitive[axis] = true;
         if (step.kind == InstrKind::kSlice)
-          for (size_t axis = 0; axis < sensitive_[s].size(); ++axis)
+          for (size_t axis = 0; axis < sensitive.size(); ++axis)
             if (code.values[step.in[0]].layout[axis] != code.values[step.out[0]].layout[axis])
-              sensitive_[s][axis] = true;
+              sensitive[axis] = true;
       }
     }
   }
@@ -165,9 +169,9 @@ class Materializer {
     }
   }
 
-  void add_loads(int stage, std::vector<int64_t> coordinates, const Placement& placement,
+  void add_loads(int site, std::vector<int64_t> coordinates, const Placement& placement,
                  Instantiator& instantiator, RankProgram& rank) {
-    const std::vector<Value>& values = code_.stages[stage].values;
+    const std::vector<Value>& values = code_.sites[site].values;
     for (size_t v = 0; v < values.size(); ++v) {
       if (!values[v].loaded) continue;
       int id = static_cast<int>(v);
@@ -187,9 +191,9 @@ class Materializer {
     instantiator.stand_at(coordinates);
   }
 
-  void add_results(int stage, const Placement& placement, const Instantiator& instantiator,
+  void add_results(int site, const Placement& placement, const Instantiator& instantiator,
                    RankProgram& rank) const {
-    const StageCode& code = code_.stages[stage];
+    const SiteCode& code = code_.sites[site];
     auto add = [&](Result::Kind kind, int value, TensorId tensor) {
       rank.results.push_back({kind, placement.slot(value), tensor, instantiator.box(value)});
     };
@@ -208,9 +212,9 @@ class Materializer {
   Code code_;
   Program program_;
   Library library_;
-  // Of the stage at hand, by segment: axes on which its code depends, and its bodies by coordinates on those.
-  std::array<std::vector<bool>, kSegments> sensitive_;
-  std::array<std::map<std::vector<int64_t>, BodyId>, kSegments> made_;
+  // Of the site at hand, by segment: axes on which its code depends, and its bodies by coordinates on those.
+  std::map<Segment, std::vector<bool>> sensitive_;
+  std::map<Segment, std::map<std::vector<int64_t>, BodyId>> made_;
 };
 
 }  // namespace

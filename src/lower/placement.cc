@@ -7,15 +7,13 @@
 namespace partita {
 namespace {
 
-bool in_loop(Segment segment) { return segment == Segment::kForward || segment == Segment::kBackward; }
-
 class Placer {
  public:
-  Placer(const StageCode& code, const std::vector<Transfer>& transfers, int stage, bool loops)
+  Placer(const SiteCode& code, const std::vector<Transfer>& transfers, int site, bool loops)
       : code_(code), loops_(loops), uses_(code.values.size()) {
     for (const Transfer& t : transfers) {
-      if (t.from_stage == stage) sent_.emplace(t.from_value, t.after).first->second = t.after;
-      if (t.to_stage == stage) arrives_.emplace(t.to_value, t.before);
+      if (t.from_site == site) received_[t.from_value].push_back(t.before);
+      if (t.to_site == site) arrives_.insert(t.to_value);
     }
     for (auto [value, parameter] : code.gradients) kept_.insert(value);
     for (int value : code.parameters) kept_.insert(value);
@@ -28,33 +26,30 @@ class Placer {
     for (int v = 0; v < static_cast<int>(code_.values.size()); ++v) {
       PlacedValue placed{.slot = slot_of(v)};
       placed.death = death_of(v, placed.slot);
-      placed.segment = uses_[v].segment;
+      if (!uses_[v].segments.empty()) placed.segment = *uses_[v].segments.rbegin();
       placed.index = uses_[v].index;
-      out_.values.push_back(placed);
+      if (placed.death == Death::kByAction)
+        placed.users.assign(uses_[v].segments.begin(), uses_[v].segments.end());
+      out_.values.push_back(std::move(placed));
     }
     return std::move(out_);
   }
 
  private:
   struct Uses {
-    Segment segment = Segment::kPrologue;  // of the last one
-    size_t index = 0;
-    bool any = false, several_segments = false;
+    std::set<Segment> segments;
+    size_t index = 0;  // of the last one, in the last segment
   };
 
   void find_uses() {
-    for (int s = 0; s < kSegments; ++s)
-      for (size_t k = 0; k < code_.segments[s].size(); ++k)
-        for (const auto* side : {&code_.segments[s][k].out, &code_.segments[s][k].in})
+    for (const auto& [segment, steps] : code_.segments)
+      for (size_t k = 0; k < steps.size(); ++k)
+        for (const auto* side : {&steps[k].out, &steps[k].in})
           for (int v : *side)
-            if (v >= 0) use(uses_[v], static_cast<Segment>(s), k);
-  }
-
-  static void use(Uses& uses, Segment segment, size_t index) {
-    if (uses.any && uses.segment != segment) uses.several_segments = true;
-    uses.segment = segment;
-    uses.index = index;
-    uses.any = true;
+            if (v >= 0) {
+              uses_[v].segments.insert(segment);
+              uses_[v].index = k;
+            }
   }
 
   Slot rank_slot() { return {Space::kRank, out_.rank_slots++}; }
@@ -64,44 +59,46 @@ class Placer {
     const Value& value = code_.values[v];
     bool batch_piece = value.loaded && value.layout[code_.time].kind == AxisLayout::kShard;
     if (batch_piece) return frame_slot();
-    if (value.loaded || value.accumulator || kept_.contains(v) || !in_loop(value.made)) {
-      bool local = !value.loaded && !value.accumulator && !kept_.contains(v) && !uses_[v].several_segments &&
-                   !sent_.contains(v) && !arrives_.contains(v);
-      return local ? local_slot(value.made) : rank_slot();
-    }
-    if (uses_[v].segment == Segment::kEpilogue) return rank_slot();
-    if (sent_.contains(v) || arrives_.contains(v) || uses_[v].several_segments) return frame_slot();
-    return local_slot(value.made);
+    bool travels = received_.contains(v) || arrives_.contains(v), several = uses_[v].segments.size() > 1;
+    if (value.loaded || value.accumulator || kept_.contains(v)) return rank_slot();
+    if (!travels && !several) return local_slot(value.made);
+    bool after = uses_[v].segments.contains(kEpilogue);
+    return value.made.in_loop() && !after ? frame_slot() : rank_slot();
   }
 
-  Slot local_slot(Segment segment) { return {Space::kLocal, out_.locals[static_cast<int>(segment)]++}; }
+  Slot local_slot(const Segment& segment) { return {Space::kLocal, out_.locals[segment]++}; }
 
   Death death_of(int v, const Slot& slot) const {
     if (code_.values[v].lasting || kept_.contains(v)) return Death::kNever;
-    auto sent = sent_.find(v);
-    // The epilogue starts when its sends are done, so what it reads may die in it.
-    bool last_is_send =
-        sent != sent_.end() && (uses_[v].segment <= sent->second && uses_[v].segment != Segment::kEpilogue);
-    if (last_is_send) return Death::kAfterSend;
-    if (loops_ && slot.space == Space::kRank && in_loop(uses_[v].segment)) return Death::kAfterLoop;
-    return Death::kInBody;
+    const std::set<Segment>& segments = uses_[v].segments;
+    Segment last = segments.empty() ? code_.values[v].made : *segments.rbegin();
+    if (loops_ && slot.space == Space::kRank && last.in_loop()) return Death::kAfterLoop;
+    auto over = [&](const Segment& segment) { return segment == last || precedes(segment, last); };
+    bool uses_over = std::all_of(segments.begin(), segments.end(), over);
+    auto sent = received_.find(v);
+    // The epilogue starts when all sends are done, so what it reads may die in it.
+    bool sends_over = sent == received_.end() || last == kEpilogue ||
+                      std::all_of(sent->second.begin(), sent->second.end(),
+                                  [&](const Segment& before) { return before < last && over(before); });
+    return uses_over && sends_over ? Death::kInBody : Death::kByAction;
   }
 
-  const StageCode& code_;
+  const SiteCode& code_;
   bool loops_;
   std::vector<Uses> uses_;
-  std::map<int, Segment> sent_, arrives_;
+  std::map<int, std::vector<Segment>> received_;  // value: where others receive it
+  std::set<int> arrives_;
   std::set<int> kept_;
   Placement out_;
 };
 
 }  // namespace
 
-Placement place_values(const StageCode& code, const std::vector<Transfer>& transfers, int stage, bool loops) {
-  return Placer(code, transfers, stage, loops).place();
+Placement place_values(const SiteCode& code, const std::vector<Transfer>& transfers, int site, bool loops) {
+  return Placer(code, transfers, site, loops).place();
 }
 
-std::vector<Slot> Placement::drops(Segment segment, size_t index, const CodeStep& step) const {
+std::vector<Slot> Placement::drops(const Segment& segment, size_t index, const CodeStep& step) const {
   std::vector<Slot> out;
   for (const auto* side : {&step.in, &step.out}) {
     for (int v : *side) {

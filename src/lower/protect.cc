@@ -10,13 +10,14 @@ struct Readers {
   bool others = false;  // something reads the storage under another name
 };
 
-Readers readers_after(const StageCode& code, size_t segment, size_t index) {
-  const CodeStep& in_place = code.segments[segment][index];
+Readers readers_after(const SiteCode& code, const Segment& segment, size_t index) {
+  const CodeStep& in_place = code.segments.at(segment)[index];
   int storage = code.values[in_place.in[0]].storage;
   Readers readers{.names = {in_place.out[0]}};
-  for (size_t s = segment; s < kSegments; ++s) {
-    for (size_t k = s == segment ? index + 1 : 0; k < code.segments[s].size(); ++k) {
-      const CodeStep& step = code.segments[s][k];
+  for (const auto& [other, steps] : code.segments) {
+    if (other != segment && precedes(other, segment)) continue;
+    for (size_t k = other == segment ? index + 1 : 0; k < steps.size(); ++k) {
+      const CodeStep& step = steps[k];
       bool derived = false;
       for (int in : step.in) {
         if (code.values[in].storage != storage) continue;
@@ -36,22 +37,21 @@ bool works_in_place(const CodeStep& step) {
 
 }  // namespace
 
-void protect_in_place(const Model& model, StageCode& code) {
-  for (size_t s = 0; s < kSegments; ++s) {
-    for (size_t k = 0; k < code.segments[s].size(); ++k) {
-      if (!works_in_place(code.segments[s][k])) continue;
-      Readers readers = readers_after(code, s, k);
-      int original = code.segments[s][k].in[0];
+void protect_in_place(const Model& model, SiteCode& code) {
+  for (auto& [segment, steps] : code.segments) {
+    for (size_t k = 0; k < steps.size(); ++k) {
+      if (!works_in_place(steps[k])) continue;
+      Readers readers = readers_after(code, segment, k);
+      int original = steps[k].in[0];
       if (!readers.others && is_dense(model[code.values[original].tensor])) continue;
       int id = static_cast<int>(code.values.size());
       code.values.push_back({.tensor = code.values[original].tensor,
                              .layout = code.values[original].layout,
-                             .made = static_cast<Segment>(s),
+                             .made = segment,
                              .storage = id,
                              .as = code.values[original].as});
       for (int name : readers.names) code.values[name].storage = id;
-      code.segments[s][k].in[0] = id;
-      std::vector<CodeStep>& steps = code.segments[s];
+      steps[k].in[0] = id;
       steps.insert(steps.begin() + static_cast<ptrdiff_t>(k),
                    {{.kind = InstrKind::kZeros, .out = {id}},
                     {.kind = InstrKind::kAdd, .in = {id, original}, .out = {id}}});

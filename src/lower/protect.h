@@ -6,6 +6,6 @@ namespace partita {
 
 /// An all-reduce and a clip change their input in place. Where another name of that storage is read later, or
 /// where the input is a view with gaps, they get a copy to work on.
-void protect_in_place(const Model& model, StageCode& code);
+void protect_in_place(const Model& model, SiteCode& code);
 
 }  // namespace partita

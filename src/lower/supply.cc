@@ -7,33 +7,32 @@
 
 namespace partita {
 
-bool CodeWriter::usable(int stage, const Available& one, Segment segment) const {
-  const Value& v = value(stage, one.value);
+bool CodeWriter::usable(int site, const Available& one, Segment segment) const {
+  const Value& v = value(site, one.value);
   if (v.piece >= 0 && (v.loop != place_.loop || v.piece != place_.piece)) return false;
-  if (v.accumulator) return segment == Segment::kEpilogue;
-  if (one.segment_only || run_again(stage, segment, v.tensor)) return v.made == segment;
-  bool gone = loops() && segment == Segment::kEpilogue && !v.loaded &&
-              (v.made == Segment::kForward || v.made == Segment::kBackward);
-  return v.made <= segment && !gone;
+  if (v.accumulator) return segment == kEpilogue;
+  if (one.segment_only) return v.made == segment;
+  if (run_again(site, segment, v.tensor))
+    return v.made.backward() && v.made.stage == segment.stage && precedes(v.made, segment);
+  bool gone = loops() && segment == kEpilogue && !v.loaded && v.made.in_loop();
+  return precedes(v.made, segment) && !gone;
 }
 
-int CodeWriter::cast(int stage, Segment segment, int source, DType dtype) {
-  const Value& before = value(stage, source);
+int CodeWriter::cast(int site, Segment segment, int source, DType dtype) {
+  const Value& before = value(site, source);
   Value next{.tensor = before.tensor, .layout = before.layout, .made = segment};
   if (dtype != model_[before.tensor].dtype) next.as = dtype;
-  int id = add_value(stage, next);
-  push(stage, segment, {.kind = InstrKind::kCast, .in = {source}, .out = {id}});
-  have(stage, next.tensor).push_back({id, false});
+  int id = add_value(site, next);
+  push(site, segment, {.kind = InstrKind::kCast, .in = {source}, .out = {id}});
+  have(site, next.tensor).push_back({id, false});
   return id;
 }
 
-// A batch input or constant is read from the caller's own copy, in any pieces; what stays from step to
-// step is not cut by time, each micro-batch takes its part.
-int CodeWriter::want(int stage, Segment segment, TensorId tensor, const Layout& need,
+int CodeWriter::want(int site, Segment segment, TensorId tensor, const Layout& need,
                      std::optional<DType> as) {
-  for (const Available& one : have(stage, tensor)) {
-    const Value& v = value(stage, one.value);
-    if (usable(stage, one, segment) && v.layout == need && v.as == as) return one.value;
+  for (const Available& one : have(site, tensor)) {
+    const Value& v = value(site, one.value);
+    if (usable(site, one, segment) && v.layout == need && v.as == as) return one.value;
   }
   // A batch input or constant is read from the caller's own copy, in any pieces; what stays from step to
   // step is not cut by time, each micro-batch takes its part.
@@ -42,27 +41,27 @@ int CodeWriter::want(int stage, Segment segment, TensorId tensor, const Layout& 
     Layout kept = need;
     for (size_t axis = role == Role::kBatchInput ? time() + 1 : time(); axis < kept.size(); ++axis)
       kept[axis] = AxisLayout{};
-    int id = load(stage, tensor, kept);
-    return kept == need ? id : convert(stage, segment, id, need);
+    int id = load(site, tensor, kept);
+    return kept == need ? id : convert(site, segment, id, need);
   }
-  if (int source = best_source(stage, segment, tensor, need, as); source >= 0)
-    return convert(stage, segment, source, need);
+  if (int source = best_source(site, segment, tensor, need, as); source >= 0)
+    return convert(site, segment, source, need);
   if (as)
-    if (int source = best_source(stage, segment, tensor, need, {}); source >= 0) {
-      cast(stage, segment, source, *as);
-      return want(stage, segment, tensor, need, as);
+    if (int source = best_source(site, segment, tensor, need, {}); source >= 0) {
+      cast(site, segment, source, *as);
+      return want(site, segment, tensor, need, as);
     }
-  obtain(stage, segment, tensor, need);
-  return want(stage, segment, tensor, need, as);
+  obtain(site, segment, tensor, need);
+  return want(site, segment, tensor, need, as);
 }
 
-int CodeWriter::best_source(int stage, Segment segment, TensorId tensor, const Layout& need,
+int CodeWriter::best_source(int site, Segment segment, TensorId tensor, const Layout& need,
                             std::optional<DType> as) {
   int best = -1;
   size_t least = 0;
-  for (const Available& one : have(stage, tensor)) {
-    if (!usable(stage, one, segment) || value(stage, one.value).as != as) continue;
-    size_t steps = plan_conversion(value(stage, one.value).layout, need).size();
+  for (const Available& one : have(site, tensor)) {
+    if (!usable(site, one, segment) || value(site, one.value).as != as) continue;
+    size_t steps = plan_conversion(value(site, one.value).layout, need).size();
     if (best < 0 || steps < least) {
       best = one.value;
       least = steps;
@@ -71,33 +70,33 @@ int CodeWriter::best_source(int stage, Segment segment, TensorId tensor, const L
   return best;
 }
 
-int CodeWriter::load(int stage, TensorId tensor, const Layout& layout) {
+int CodeWriter::load(int site, TensorId tensor, const Layout& layout) {
   bool lasting = model_[tensor].role != Role::kBatchInput;
-  int id = add_value(stage, {.tensor = tensor, .layout = layout, .loaded = true, .lasting = lasting});
-  have(stage, tensor).push_back({id, false});
+  int id = add_value(site, {.tensor = tensor, .layout = layout, .loaded = true, .lasting = lasting});
+  have(site, tensor).push_back({id, false});
   return id;
 }
 
-void CodeWriter::obtain(int stage, Segment segment, TensorId tensor, const Layout& need) {
+void CodeWriter::obtain(int site, Segment segment, TensorId tensor, const Layout& need) {
   if (model_[tensor].role == Role::kParameter) {
-    load(stage, tensor, split_.stored[tensor.value]);
+    load(site, tensor, split_.stored[tensor.value]);
     return;
   }
   size_t op = producer_[tensor.value];
   Level level = split_.ops[op].level;
-  if (run_again(stage, segment, tensor)) return make_again(stage, segment, tensor, need);
-  if (level == Level::kInside) return bring(stage, segment, tensor, need);
+  if (run_again(site, segment, tensor)) return make_again(site, segment, tensor, need);
+  if (level == Level::kInside) return bring(site, segment, tensor, need);
   bool early = level == Level::kBefore && !is_view(model_.ops[op]);
-  emit(stage, early ? Segment::kPrologue : segment, op);
+  emit(site, early ? kPrologue : segment, op);
 }
 
 // Inside its own loop a piece is made again where a piece is needed; else all of the loop runs again.
-void CodeWriter::make_again(int stage, Segment segment, TensorId tensor, const Layout& need) {
+void CodeWriter::make_again(int site, Segment segment, TensorId tensor, const Layout& need) {
   size_t op = producer_[tensor.value];
   int loop = split_.ops[op].loop;
   if (loop < 0 ||
       (loop == place_.loop && made_of(tensor)[split_.loop_axis[loop]] == need[split_.loop_axis[loop]])) {
-    emit(stage, segment, op);
+    emit(site, segment, op);
     return;
   }
   std::vector<size_t> ops;
@@ -105,20 +104,20 @@ void CodeWriter::make_again(int stage, Segment segment, TensorId tensor, const L
     if (i <= op) ops.push_back(i);
   Place before = place_;
   place_ = {};
-  run_loop(stage, segment, loop, ops);
+  run_loop(site, segment, loop, ops);
   place_ = before;
 }
 
-// From the stage that makes it, to the same coordinates of this one.
+// From the site that makes it, to the same coordinates of this one.
 // Pieces of a loop are cut out where the loop runs.
-void CodeWriter::bring(int stage, Segment segment, TensorId tensor, const Layout& need) {
+void CodeWriter::bring(int site, Segment segment, TensorId tensor, const Layout& need) {
   int from = home(tensor);
-  CHECK(from != stage);
-  Segment after = segment_of(producer_[tensor.value]);
+  CHECK(from != site);
+  Segment after = segment_of(producer_[tensor.value], home_stage(tensor));
   int source = -1;
-  if (segment == Segment::kEpilogue) {
+  if (segment == kEpilogue) {
     for (const Available& one : have(from, tensor))
-      if (usable(from, one, segment) && value(from, one.value).made != Segment::kEpilogue &&
+      if (usable(from, one, segment) && value(from, one.value).made != kEpilogue &&
           value(from, one.value).as == sum_dtype(tensor))
         source = one.value;
     CHECK(source >= 0);
@@ -132,18 +131,18 @@ void CodeWriter::bring(int stage, Segment segment, TensorId tensor, const Layout
     place_ = before;
   }
   const Value& sent = value(from, source);
-  if (sent.accumulator) after = Segment::kEpilogue;
-  int arrived = add_value(stage, {.tensor = tensor, .layout = sent.layout, .made = segment, .as = sent.as});
-  have(stage, tensor).push_back({arrived, false});
-  code_.transfers.push_back({from, stage, source, arrived, after, segment});
+  if (sent.accumulator) after = kEpilogue;
+  int arrived = add_value(site, {.tensor = tensor, .layout = sent.layout, .made = segment, .as = sent.as});
+  have(site, tensor).push_back({arrived, false});
+  code_.transfers.push_back({from, site, source, arrived, after, segment});
 }
 
-int CodeWriter::convert(int stage, Segment segment, int source, const Layout& need) {
-  TensorId tensor = value(stage, source).tensor;
-  bool stored = value(stage, source).loaded || is_segment_only(stage, source);
+int CodeWriter::convert(int site, Segment segment, int source, const Layout& need) {
+  TensorId tensor = value(site, source).tensor;
+  bool stored = value(site, source).loaded || is_segment_only(site, source);
   int current = source;
-  for (const Conversion& step : plan_conversion(value(stage, source).layout, need)) {
-    const Value& before = value(stage, current);
+  for (const Conversion& step : plan_conversion(value(site, source).layout, need)) {
+    const Value& before = value(site, current);
     bool same_storage = step.kind == InstrKind::kAllReduce || step.kind == InstrKind::kMove;
     Value next{.tensor = tensor,
                .layout = step.result,
@@ -151,9 +150,9 @@ int CodeWriter::convert(int stage, Segment segment, int source, const Layout& ne
                .storage = same_storage ? before.storage : -1,
                .as = before.as};
     if (step.kind == InstrKind::kAllReduce)
-      std::erase_if(have(stage, tensor), [&](const Available& one) { return one.value == current; });
-    int id = add_value(stage, next);
-    push(stage, segment,
+      std::erase_if(have(site, tensor), [&](const Available& one) { return one.value == current; });
+    int id = add_value(site, next);
+    push(site, segment,
          {.kind = step.kind,
           .in = {current},
           .out = {id},
@@ -162,12 +161,12 @@ int CodeWriter::convert(int stage, Segment segment, int source, const Layout& ne
           .leaf = step.leaf});
     current = id;
   }
-  have(stage, tensor).push_back({current, stored});
+  have(site, tensor).push_back({current, stored});
   return current;
 }
 
-bool CodeWriter::is_segment_only(int stage, int id) {
-  for (const Available& one : have(stage, value(stage, id).tensor))
+bool CodeWriter::is_segment_only(int site, int id) {
+  for (const Available& one : have(site, value(site, id).tensor))
     if (one.value == id) return one.segment_only;
   return false;
 }

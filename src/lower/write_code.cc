@@ -8,11 +8,11 @@
 namespace partita {
 
 CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& transformed,
-                       const Assigned& assigned)
-    : model_(model), plan_(plan), split_(transformed), assigned_(assigned) {
-  code_.stages.resize(plan.stages.size());
-  for (StageCode& stage : code_.stages) stage.time = transformed.time_axis();
-  have_.resize(plan.stages.size(), std::vector<std::vector<Available>>(model.tensors.size()));
+                       const Assigned& assigned, const Sites& sites, bool apart)
+    : model_(model), plan_(plan), split_(transformed), assigned_(assigned), sites_(sites) {
+  code_.sites.resize(sites.count());
+  for (SiteCode& site : code_.sites) site.time = transformed.time_axis();
+  have_.resize(sites.count(), std::vector<std::vector<Available>>(model.tensors.size()));
   producer_.assign(model.tensors.size(), -1);
   for (size_t i = 0; i < model.ops.size(); ++i)
     for (TensorId id : model.ops[i].outputs)
@@ -22,19 +22,21 @@ CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& 
     for (TensorId id : inputs_of(model.ops[i])) readers_[id.value].push_back(i);
   find_wanted_after();
   find_dropped();
+  weight_.assign(model.ops.size(), false);
+  if (apart) find_weight_ops();
   for (auto [parameter, gradient] : model.gradients) parameter_of_[gradient] = parameter;
   loss_gradient_ = partita::loss_gradient(model);
 }
 
 Code CodeWriter::write() {
   for (size_t i = 0; i < model_.ops.size(); ++i)
-    for (int stage : assigned_.stages[i]) take(stage, i);
+    for (const Segment& segment : segments_of(i)) take(segment, i);
   run_pending();
-  StageCode& last = code_.stages[assigned_.loss_stage];
-  last.loss = want(assigned_.loss_stage, Segment::kEpilogue, model_.loss, replicated());
+  int last = sites_.of_stage[assigned_.loss_stage];
+  code_.sites[last].loss = want(last, kEpilogue, model_.loss, replicated());
   for (auto [buffer, value] : model_.buffers) {
-    int stage = producer_[value.value] < 0 ? 0 : home(value);
-    code_.stages[stage].buffers.push_back({want(stage, Segment::kEpilogue, value, replicated()), buffer});
+    int site = producer_[value.value] < 0 ? 0 : home(value);
+    code_.sites[site].buffers.push_back({want(site, kEpilogue, value, replicated()), buffer});
   }
   for (auto [parameter, gradient] : model_.gradients) fetch_gradient(parameter, gradient);
   for (auto [parameter, gradient] : model_.gradients) compute_late(parameter, gradient);
@@ -46,8 +48,43 @@ Code CodeWriter::write() {
     add_norm();
     for (auto [parameter, gradient] : model_.gradients) finish(parameter);
   }
-  for (StageCode& stage : code_.stages) protect_in_place(model_, stage);
+  for (SiteCode& site : code_.sites) protect_in_place(model_, site);
   return std::move(code_);
+}
+
+// Where it runs: once on every site, in the segment that the others on that site come after.
+std::vector<Segment> CodeWriter::segments_of(size_t i) const {
+  std::map<int, Segment> of_site;
+  for (int stage : assigned_.stages[i]) {
+    Segment segment = segment_of(i, stage);
+    auto [known, fresh] = of_site.try_emplace(sites_.of_stage[stage], segment);
+    if (!fresh) known->second = std::min(known->second, segment);
+  }
+  std::vector<Segment> all;
+  for (const auto& [site, segment] : of_site) all.push_back(segment);
+  return all;
+}
+
+// Backward ops that lead to the gradient of one parameter and to no other stage.
+void CodeWriter::find_weight_ops() {
+  constexpr int kNobody = -1, kMany = -2;
+  std::vector<int> leads(model_.tensors.size(), kNobody);  // to which gradient
+  auto join = [](int& to, int gradient) { to = to == kNobody || to == gradient ? gradient : kMany; };
+  for (auto [parameter, gradient] : model_.gradients) leads[gradient.value] = gradient.value;
+  for (size_t i = model_.ops.size(); i-- > 0;) {
+    const Op& op = model_.ops[i];
+    if (!op.backward || assigned_.stages[i].size() != 1) continue;
+    int to = kNobody;
+    for (TensorId id : op.outputs)
+      if (id && leads[id.value] != kNobody) join(to, leads[id.value]);
+    weight_[i] = to >= 0;
+    for (TensorId id : inputs_of(op)) {
+      if (to == kNobody) break;
+      int producer = producer_[id.value];
+      bool near = producer >= 0 && assigned_.stages[producer] == assigned_.stages[i];
+      join(leads[id.value], near ? to : kMany);
+    }
+  }
 }
 
 // Values summed up over the micro-batches: those that something after the loop reads.
@@ -86,8 +123,8 @@ int CodeWriter::block_named(const std::string& name) const {
   return -1;
 }
 
-int CodeWriter::add_value(int stage, Value value) {
-  std::vector<Value>& values = code_.stages[stage].values;
+int CodeWriter::add_value(int site, Value value) {
+  std::vector<Value>& values = code_.sites[site].values;
   if (cut_by_loop(value.layout)) {
     value.loop = place_.loop;
     value.piece = place_.piece;
@@ -98,55 +135,54 @@ int CodeWriter::add_value(int stage, Value value) {
 }
 
 // What a loop makes is settled when it is whole.
-std::vector<int> CodeWriter::emit(int stage, Segment segment, size_t i) {
+std::vector<int> CodeWriter::emit(int site, Segment segment, size_t i) {
   const Op& op = model_.ops[i];
   const SplitOp& split = split_.ops[i];
   CodeStep step{.op = OpId{static_cast<int32_t>(i)}};
   std::vector<TensorId> ins = inputs_of(op);
-  for (size_t k = 0; k < ins.size(); ++k) step.in.push_back(want(stage, segment, ins[k], split.need[k]));
+  for (size_t k = 0; k < ins.size(); ++k) step.in.push_back(want(site, segment, ins[k], split.need[k]));
   bool view = is_view(op);
   for (size_t o = 0; o < op.outputs.size(); ++o) {
     if (!op.outputs[o]) {
       step.out.push_back(-1);
       continue;
     }
-    int storage = view ? value(stage, step.in[0]).storage : -1;
+    int storage = view ? value(site, step.in[0]).storage : -1;
     step.out.push_back(add_value(
-        stage, {.tensor = op.outputs[o], .layout = split.made[o], .made = segment, .storage = storage}));
-    have(stage, op.outputs[o]).push_back({step.out.back(), split.level == Level::kBefore && view});
+        site, {.tensor = op.outputs[o], .layout = split.made[o], .made = segment, .storage = storage}));
+    have(site, op.outputs[o]).push_back({step.out.back(), split.level == Level::kBefore && view});
   }
   std::vector<int> outs = step.out;
-  push(stage, segment, std::move(step));
+  push(site, segment, std::move(step));
   if (plan_.optimizer.precision.loss_scale > 0 && op.outputs[0] == loss_gradient_)
-    push(stage, segment, {.kind = InstrKind::kScale, .in = {outs[0]}, .out = {outs[0]}});
-  // What a loop makes is settled when it is whole.
+    push(site, segment, {.kind = InstrKind::kScale, .in = {outs[0]}, .out = {outs[0]}});
   if (split.level == Level::kInside && split.loop < 0)
     for (int out : outs)
-      if (out >= 0) settle_output(stage, segment, out);
+      if (out >= 0) settle_output(site, segment, out);
   return outs;
 }
 
 // A gradient stored in pieces is reduced as soon as it is made; a sum over micro-batches starts to
 // accumulate.
-void CodeWriter::settle_output(int stage, Segment segment, int id) {
-  TensorId tensor = value(stage, id).tensor;
-  Layout layout = value(stage, id).layout;
+void CodeWriter::settle_output(int site, Segment segment, int id) {
+  TensorId tensor = value(site, id).tensor;
+  Layout layout = value(site, id).layout;
   bool accumulate = loops() && layout[time()].kind == AxisLayout::kPartial && wanted_after_[tensor.value];
   auto parameter = parameter_of_.find(tensor);
   std::optional<DType> as = sum_dtype(tensor);
-  if (as && (accumulate || !loops())) id = cast(stage, segment, id, *as);
+  if (as && (accumulate || !loops())) id = cast(site, segment, id, *as);
   if (parameter != parameter_of_.end() && reduced_each_time(parameter->second) && (accumulate || !loops())) {
     Layout cut = split_.updated[parameter->second.value];
     cut[time()] = layout[time()];
-    id = want(stage, segment, tensor, cut, as);
+    id = want(site, segment, tensor, cut, as);
     layout = cut;
   }
   if (!accumulate) return;
   layout[time()] = AxisLayout{};
-  int sum = add_value(stage, {.tensor = tensor, .layout = layout, .accumulator = true, .as = as});
-  push(stage, Segment::kPrologue, {.kind = InstrKind::kZeros, .out = {sum}});
-  push(stage, segment, {.kind = InstrKind::kAdd, .in = {sum, id}, .out = {sum}});
-  have(stage, tensor).push_back({sum, false});
+  int sum = add_value(site, {.tensor = tensor, .layout = layout, .accumulator = true, .as = as});
+  push(site, kPrologue, {.kind = InstrKind::kZeros, .out = {sum}});
+  push(site, segment, {.kind = InstrKind::kAdd, .in = {sum, id}, .out = {sum}});
+  have(site, tensor).push_back({sum, false});
 }
 
 bool CodeWriter::reduced_each_time(TensorId parameter) const {
@@ -167,8 +203,8 @@ std::optional<DType> CodeWriter::sum_dtype(TensorId tensor) const {
 }
 
 Code write_code(const Model& model, const Plan& plan, const Transformed& transformed,
-                const Assigned& assigned) {
-  return CodeWriter(model, plan, transformed, assigned).write();
+                const Assigned& assigned, const Sites& sites, bool apart) {
+  return CodeWriter(model, plan, transformed, assigned, sites, apart).write();
 }
 
 }  // namespace partita

@@ -97,9 +97,9 @@ void read_header(const JsonIn& in) {
   if (in["version"].integer() != kVersion)
     in["version"].fail(fmt::format("is {}, this partita reads version {}; make the plan again",
                                    in["version"].integer(), kVersion));
-  in.only({"format", "version", "summary", "model", "cluster", "memory", "batch", "dtype", "mesh", "unpack",
-           "microbatches", "loops", "stages", "split", "store", "recompute", "schedule", "precision",
-           "optimizer"});
+  in.only({"format", "version",   "summary",  "model",        "cluster",   "memory",   "batch",
+           "dtype",  "mesh",      "unpack",   "microbatches", "loops",     "stages",   "split",
+           "store",  "recompute", "schedule", "order",        "precision", "optimizer"});
 }
 
 }  // namespace
@@ -131,6 +131,7 @@ std::string to_json(const Plan& plan) {
   if (!plan.recompute.empty()) out["recompute"] = Json::array();
   for (const RecomputeRule& r : plan.recompute) out["recompute"].push_back({{"ops", r.ops}});
   out["schedule"] = plan.schedule;
+  if (!plan.order.empty()) out["order"] = plan.order;
   Json precision = precision_json(plan.optimizer.precision);
   if (!precision.empty()) out["precision"] = std::move(precision);
   out["optimizer"] = optimizer_json(plan.optimizer);
@@ -158,6 +159,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
       return RecomputeRule{rule["ops"].texts()};
     });
   plan.schedule = in["schedule"].text();
+  if (in.has("order")) plan.order = in["order"].texts();
   plan.optimizer = read_optimizer(in["optimizer"]);
   if (in.has("precision")) plan.optimizer.precision = read_precision(in["precision"]);
   if (in.has("summary")) plan.summary = in["summary"].text();

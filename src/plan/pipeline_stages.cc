@@ -66,10 +66,13 @@ class Tree {
 
 }  // namespace
 
-std::vector<Stage> pipeline_stages(const Model& model, int64_t count, int64_t devices_each) {
+std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& site_of_stage,
+                                   int64_t devices_each) {
+  int64_t count = static_cast<int64_t>(site_of_stage.size());
   std::vector<Stage> stages(count);
-  for (int64_t s = 0, device = 0; s < count; ++s)
-    for (int64_t d = 0; d < devices_each; ++d) stages[s].devices.push_back(static_cast<int32_t>(device++));
+  for (int64_t s = 0; s < count; ++s)
+    for (int64_t d = 0; d < devices_each; ++d)
+      stages[s].devices.push_back(static_cast<int32_t>(site_of_stage[s] * devices_each + d));
   if (count == 1) {
     stages[0].ops = {"*"};
     return stages;

@@ -50,6 +50,7 @@ void check_pattern(const std::string& pattern, const std::vector<std::string>& n
 
 void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults& faults) {
   std::set<int32_t> used;
+  std::set<std::vector<int32_t>> sites;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const Stage& stage = plan.stages[s];
     std::string where = fmt::format("stages[{}]", s);
@@ -57,10 +58,12 @@ void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults&
     if (static_cast<int64_t>(stage.devices.size()) != plan.mesh_size())
       faults.push_back(
           fmt::format("{}: {} devices, but the mesh has {}", where, stage.devices.size(), plan.mesh_size()));
+    if (!sites.insert(stage.devices).second) continue;
     for (int32_t device : stage.devices)
       if (!used.insert(device).second)
-        faults.push_back(
-            fmt::format("{}: device {} is used twice; give every stage devices of its own", where, device));
+        faults.push_back(fmt::format(
+            "{}: device {} is used twice; give every stage devices of its own, or the same as another's",
+            where, device));
   }
   if (plan.stages.empty()) faults.push_back("stages: needs at least one");
   int32_t next = 0;
@@ -141,7 +144,8 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
     check_pattern(plan.store[i].params, params, fmt::format("store[{}]", i), faults);
   }
   std::vector<std::string> schedules = schedule_names();
-  if (std::find(schedules.begin(), schedules.end(), plan.schedule) == schedules.end())
+  bool named = std::find(schedules.begin(), schedules.end(), plan.schedule) != schedules.end();
+  if (plan.order.empty() && !named)
     faults.push_back(
         fmt::format("schedule: unknown \"{}\"{}", plan.schedule, did_you_mean(plan.schedule, schedules)));
   if (plan.microbatches < 1) faults.push_back("microbatches: needs to be at least 1");

@@ -25,7 +25,7 @@ struct SplitRule {
   bool operator==(const SplitRule&) const = default;
 };
 
-/// Ops matching a pattern run on these devices, in mesh order.
+/// Ops matching a pattern run on these devices, in mesh order. Stages share all of their devices or none.
 struct Stage {
   std::vector<std::string> ops;
   std::vector<int32_t> devices;
@@ -81,6 +81,7 @@ struct Plan {
   std::vector<LoopRule> loops;
   std::vector<RecomputeRule> recompute;
   std::string schedule = "1f1b";
+  std::vector<std::string> order;  // steps of each device, "0F0,0F1,1F0", where no named schedule says them
   OptimizerSpec optimizer;
   std::string summary;  // "dp2 x tp2, 4 micro-batches"
   bool operator==(const Plan&) const = default;

@@ -9,6 +9,8 @@
 #include "layout/unpack.h"
 #include "model/decompose.h"
 #include "model/retype.h"
+#include "schedule/csv.h"
+#include "schedule/schedule.h"
 
 namespace partita {
 namespace {
@@ -81,6 +83,25 @@ std::string dp_summary(const RecipeSpec& spec) {
   return fmt::format("{} replicas of zero{}-{}", spec.replicas, spec.zero, spec.dp / spec.replicas);
 }
 
+/// Where the schedule puts each stage.
+std::vector<int> sites_of_stages(const RecipeSpec& spec) {
+  if (spec.pp == 1) return {0};
+  Schedule schedule = spec.order.empty()
+                          ? make_schedule(spec.schedule, {.devices = static_cast<int>(spec.pp),
+                                                          .microbatches = static_cast<int>(spec.microbatches),
+                                                          .chunks = static_cast<int>(spec.chunks),
+                                                          .waves = static_cast<int>(spec.chunks / 2)})
+                          : parse_csv(fmt::format("{}\n", fmt::join(spec.order, "\n")), "order");
+  if (schedule.devices != spec.pp)
+    input_error("recipe: the order is of {} devices, the pipeline has {}", schedule.devices, spec.pp);
+  if (schedule.microbatches != spec.microbatches)
+    input_error("recipe: the order is of {} micro-batches, not {}; say --microbatches {}",
+                schedule.microbatches, spec.microbatches, schedule.microbatches);
+  std::vector<int> sites;
+  for (int stage = 0; stage < schedule.stages; ++stage) sites.push_back(schedule.device_of(stage));
+  return sites;
+}
+
 }  // namespace
 
 std::string summary(const RecipeSpec& spec) {
@@ -88,7 +109,8 @@ std::string summary(const RecipeSpec& spec) {
   auto factor = [&](const std::string& part) { text += (text.empty() ? "" : " x ") + part; };
   if (spec.dp > 1) factor(dp_summary(spec));
   if (spec.tp > 1) factor(fmt::format("{}{}", spec.sequence ? "sp" : "tp", spec.tp));
-  if (spec.pp > 1) factor(fmt::format("pp{} {}", spec.pp, spec.schedule));
+  std::string chunks = spec.chunks > 1 ? fmt::format(" x{}", spec.chunks) : "";
+  if (spec.pp > 1) factor(fmt::format("pp{} {}{}", spec.pp, spec.schedule, chunks));
   if (text.empty()) text = "one device";
   if (spec.microbatches > 1) text += fmt::format(", {} micro-batches", spec.microbatches);
   if (spec.pieces > 1) text += fmt::format(", {} pieces", spec.pieces);
@@ -231,7 +253,8 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (spec.pieces > 1) add_pieces(spec.pieces, plan);
   if (spec.loss_pieces > 1) add_loss_pieces(spec.loss_pieces, plan);
   if (spec.recompute || spec.pieces > 1) plan.recompute = repeated_modules(model_);
-  plan.stages = pipeline_stages(model_, spec.pp, spec.dp * spec.tp);
+  plan.order = spec.order;
+  plan.stages = pipeline_stages(model_, sites_of_stages(spec), spec.dp * spec.tp);
   plan.dtype = parameter_dtype(model_);
   return plan;
 }

@@ -20,6 +20,8 @@ struct RecipeSpec {
   bool recompute = false;   // repeated modules are run again in backward, each from its inputs
   int64_t microbatches = 1;
   std::string schedule = "1f1b";
+  int64_t chunks = 0;              // stages a device, for schedules that take any; 0: as it likes
+  std::vector<std::string> order;  // rows of a schedule of one's own instead of a named one
   OptimizerSpec optimizer;
 };
 
@@ -68,7 +70,8 @@ std::string sequence_atom(const Model& model, const Atoms& atoms);
 std::vector<std::vector<std::string>> tensor_atoms(const Model& model, const Atoms& atoms, int64_t parts);
 
 /// Contiguous blocks (repeated modules, by the first number in their path) to stages, least work on the
-/// busiest.
-std::vector<Stage> pipeline_stages(const Model& model, int64_t count, int64_t devices_each);
+/// busiest. Stage s runs on `devices_each` devices, those of site `site_of_stage[s]`.
+std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& site_of_stage,
+                                   int64_t devices_each);
 
 }  // namespace partita

@@ -140,12 +140,12 @@ Evaluation evaluate(const Schedule& schedule, const Costs& costs, const QueueOrd
   return run_graph(schedule, ticks, queued_graph(schedule, ticks, queues));
 }
 
-std::vector<Level> memory_over_time(const Schedule& schedule, const Costs& costs, const Evaluation& run,
-                                    int device) {
+std::vector<MemoryLevel> memory_over_time(const Schedule& schedule, const Costs& costs, const Evaluation& run,
+                                          int device) {
   Ticks ticks = ticks_of(schedule, costs);
   const std::vector<Step>& list = schedule.order[device];
   Holding holding{schedule, ticks};
-  std::vector<Level> levels;
+  std::vector<MemoryLevel> levels;
   walk_blocks(list, [&](size_t i, bool at_start) {
     Holding before = holding;
     at_start ? holding.start(list[i]) : holding.end(list[i]);

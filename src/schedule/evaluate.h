@@ -53,12 +53,12 @@ Evaluation evaluate(const Schedule& schedule, const Costs& costs, const QueueOrd
 QueueOrder single_queue(const Schedule& schedule);
 
 /// Live chunks and memory of `device` after each step that changes them, in time order.
-struct Level {
+struct MemoryLevel {
   Rational time;
   int chunks = 0;
   int64_t memory = 0;
 };
-std::vector<Level> memory_over_time(const Schedule& schedule, const Costs& costs, const Evaluation& run,
-                                    int device);
+std::vector<MemoryLevel> memory_over_time(const Schedule& schedule, const Costs& costs, const Evaluation& run,
+                                          int device);
 
 }  // namespace partita

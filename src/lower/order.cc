@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "lower/lower.h"
+#include "schedule/csv.h"
+#include "schedule/evaluate.h"
+
+namespace partita {
+namespace {
+
+Schedule schedule_of(const Plan& plan, const Sites& sites) {
+  if (!plan.order.empty()) return parse_csv(fmt::format("{}\n", fmt::join(plan.order, "\n")), "plan: order");
+  int chunks = static_cast<int>(plan.stages.size()) / sites.count();
+  return make_schedule(plan.schedule, {.devices = sites.count(),
+                                       .microbatches = static_cast<int>(plan.microbatches),
+                                       .chunks = chunks > 1 ? chunks : 0,
+                                       .waves = chunks / 2});
+}
+
+void check_size(const Schedule& schedule, const Plan& plan, const Sites& sites) {
+  if (schedule.streams > 1)
+    input_error(
+        "plan: schedule {} keeps every stage on {} devices, one for each direction, which a plan cannot "
+        "say yet; try wave",
+        plan.schedule, schedule.streams);
+  if (schedule.stages != static_cast<int>(plan.stages.size()) || schedule.devices != sites.count())
+    input_error("plan: schedule {} has {} stages on {} devices, the plan {} on {}", plan.schedule,
+                schedule.stages, schedule.devices, plan.stages.size(), sites.count());
+  if (schedule.microbatches != plan.microbatches)
+    input_error("plan: order: has {} micro-batches, the plan {}", schedule.microbatches, plan.microbatches);
+  if (auto faults = check(schedule); !faults.empty()) input_error("plan: order: {}", faults.front());
+}
+
+// The stages of a device of the schedule are the stages of one site.
+std::vector<int> devices_of_sites(const Schedule& schedule, const Plan& plan, const Sites& sites) {
+  std::vector<int> device(sites.count(), -1);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    if (schedule.devices_of(stage, 0).size() != 1)
+      input_error("plan: schedule {} runs stage {} on several devices at once, which a plan cannot say yet",
+                  plan.schedule, stage);
+    int here = schedule.device_of(stage);
+    int& known = device[sites.of_stage[stage]];
+    bool taken = known < 0 && std::find(device.begin(), device.end(), here) != device.end();
+    if (taken || (known >= 0 && known != here))
+      input_error(
+          "plan: stages[{}]: schedule {} puts it with {} of device {}, the plan on devices [{}]; give "
+          "stages of one device the same devices",
+          stage, plan.schedule, schedule.stages / schedule.devices, here,
+          fmt::join(plan.stages[stage].devices, ","));
+    known = here;
+  }
+  return device;
+}
+
+}  // namespace
+
+int64_t Ordered::start(const Segment& segment, int microbatch) const {
+  if (segment == kEpilogue) return kEnd - 1;
+  auto found = starts.find(segment);
+  CHECK(found != starts.end());
+  return found->second[microbatch];
+}
+
+bool Ordered::apart() const {
+  for (const std::vector<Step>& steps : schedule.order)
+    for (const Step& step : steps)
+      if (step.kind == StepKind::kWeightGrad) return true;
+  return false;
+}
+
+Ordered order(const Partitioned& parts, const Plan& plan) {
+  Ordered out{.parts = parts, .sites = sites_of(plan)};
+  out.schedule = schedule_of(plan, out.sites);
+  check_size(out.schedule, plan, out.sites);
+  out.device_of_site = devices_of_sites(out.schedule, plan, out.sites);
+  Evaluation run = evaluate(out.schedule, uniform_costs({}, 0, out.schedule.stages));
+  if (run.deadlock)
+    input_error("plan: order: deadlocks: {}, which waits for the first", fmt::join(run.cycle, " waits for "));
+  for (size_t device = 0; device < out.schedule.order.size(); ++device)
+    for (size_t k = 0; k < out.schedule.order[device].size(); ++k) {
+      const Step& step = out.schedule.order[device][k];
+      for (const Segment& segment : segments_of(step)) {
+        std::vector<int64_t>& starts = out.starts[segment];
+        starts.resize(plan.microbatches);
+        starts[step.microbatch] = run.start[device][k];
+      }
+    }
+  return out;
+}
+
+}  // namespace partita

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace partita {
+
+/// A body of a site: once before the loop, per micro-batch forward and backward of each of its stages, once
+/// after the loop. Backward may leave weight gradients, which no other stage waits for, to a segment of their
+/// own.
+struct Segment {
+  enum Kind : uint8_t { kPrologue, kForward, kBackward, kWeight, kEpilogue };
+  Kind kind = kPrologue;
+  int stage = 0;  // of those inside the loop
+
+  bool in_loop() const { return kind != kPrologue && kind != kEpilogue; }
+  bool backward() const { return kind == kBackward || kind == kWeight; }
+
+  /// The order in which a micro-batch meets them, weight gradients at once: up the stages, then down.
+  auto order() const {
+    int step = kind == kForward ? stage : backward() ? -stage : 0;
+    return std::tuple(kind == kWeight ? kBackward : kind, step, kind == kWeight);
+  }
+  bool operator==(const Segment&) const = default;
+  auto operator<=>(const Segment& other) const { return order() <=> other.order(); }
+};
+inline constexpr Segment kPrologue{Segment::kPrologue};
+inline constexpr Segment kEpilogue{Segment::kEpilogue};
+
+/// Is `a` over when `b` starts, whatever the schedule (or the same)? When weight gradients run is up to it.
+inline bool precedes(const Segment& a, const Segment& b) {
+  if (a == b) return true;
+  return a < b && (a.kind != Segment::kWeight || b == kEpilogue);
+}
+
+/// What a step of a schedule runs: a fused backward includes the weight gradients.
+inline std::vector<Segment> segments_of(const Step& step) {
+  switch (step.kind) {
+    case StepKind::kForward:
+      return {{Segment::kForward, step.stage}};
+    case StepKind::kInputGrad:
+      return {{Segment::kBackward, step.stage}};
+    case StepKind::kWeightGrad:
+      return {{Segment::kWeight, step.stage}};
+    case StepKind::kBackward:
+      break;
+  }
+  return {{Segment::kBackward, step.stage}, {Segment::kWeight, step.stage}};
+}
+
+}  // namespace partita

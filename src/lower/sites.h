@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace partita {
+
+/// The devices that run one or several stages of a plan. Stages share all of their devices or none.
+struct Sites {
+  std::vector<int> of_stage;                  // in the order in which stages name them
+  std::vector<std::vector<int32_t>> devices;  // of each site, in mesh order
+  std::vector<std::vector<int>> stages;       // of each site, ascending
+
+  int count() const { return static_cast<int>(devices.size()); }
+};
+
+Sites sites_of(const Plan& plan);
+
+}  // namespace partita
