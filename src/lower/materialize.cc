@@ -73,6 +73,10 @@ class Materializer {
     Placement placement = place_values(code_.sites[site], code_.transfers, site, loops());
     Instantiator instantiator(model_, atoms_, split_, code_.sites[site], placement, library_);
     find_sensitive(code_.sites[site]);
+    for (const auto& [segment, steps] : code_.sites[site].segments)
+      if (segment.in_loop() && !ordered_.starts.contains(segment))
+        input_error("plan: stage {} has a backward, which schedule {} does not run; try 1f1b", segment.stage,
+                    plan_.schedule);
     for (size_t d = 0; d < ordered_.sites.devices[site].size(); ++d)
       fill_rank(site, static_cast<int64_t>(d), placement, instantiator);
   }

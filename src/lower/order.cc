@@ -25,8 +25,10 @@ void check_size(const Schedule& schedule, const Plan& plan, const Sites& sites) 
         "say yet; try wave",
         plan.schedule, schedule.streams);
   if (schedule.stages != static_cast<int>(plan.stages.size()) || schedule.devices != sites.count())
-    input_error("plan: schedule {} has {} stages on {} devices, the plan {} on {}", plan.schedule,
-                schedule.stages, schedule.devices, plan.stages.size(), sites.count());
+    input_error(
+        "plan: schedule {} has {} stages on {} devices, the plan {} on {}; try another schedule, or give "
+        "every stage devices of its own",
+        plan.schedule, schedule.stages, schedule.devices, plan.stages.size(), sites.count());
   if (schedule.microbatches != plan.microbatches)
     input_error("plan: order: has {} micro-batches, the plan {}", schedule.microbatches, plan.microbatches);
   if (auto faults = check(schedule); !faults.empty()) input_error("plan: order: {}", faults.front());

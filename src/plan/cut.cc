@@ -93,6 +93,25 @@ std::vector<size_t> choose(const Line& line, const std::vector<size_t>& places, 
   return firsts;
 }
 
+/// Of each parameter: where the line reads it.
+std::vector<std::vector<size_t>> uses_of_weights(const Model& model, const Line& line) {
+  std::map<TensorId, std::vector<size_t>> uses;
+  for (size_t i = 0; i < line.ops.size(); ++i)
+    for (TensorId id : inputs_of(model[line.ops[i]]))
+      if (model[id].role == Role::kParameter) uses[id].push_back(i);
+  std::vector<std::vector<size_t>> all;
+  for (auto& [parameter, of_one] : uses) all.push_back(std::move(of_one));
+  return all;
+}
+
+Line part_of(const Line& line, size_t begin, size_t end) {
+  auto cut = [&](const auto& list) {
+    return std::decay_t<decltype(list)>(list.begin() + static_cast<ptrdiff_t>(begin),
+                                        list.begin() + static_cast<ptrdiff_t>(end));
+  };
+  return {cut(line.ops), cut(line.flops), cut(line.crossing)};
+}
+
 }  // namespace
 
 Line find_line(const Model& model) {
@@ -111,6 +130,31 @@ Line find_line(const Model& model) {
   }
   count_crossing(model, line);
   return line;
+}
+
+std::vector<size_t> cut_passes(const Model& model, const Line& line, size_t count, int passes) {
+  std::vector<std::vector<size_t>> uses = uses_of_weights(model, line);
+  std::vector<size_t> begins(passes, line.ops.size());
+  for (const std::vector<size_t>& of_one : uses)
+    for (size_t p = 0; p < of_one.size() && p < begins.size(); ++p)
+      begins[p] = std::min(begins[p], of_one[p]);
+  begins[0] = 0;
+  if (begins.back() == line.ops.size()) return {};
+  std::vector<size_t> last = cut_line(part_of(line, begins.back(), line.ops.size()), count);
+  if (last.empty()) return {};
+  std::vector<size_t> firsts;
+  for (int p = 0; p < passes; ++p)
+    for (size_t s = 0; s < count; ++s) {
+      size_t here = begins[p] + last[s];
+      // Passes need not be alike op by op: a stage starts as far before its first weight as in the last one.
+      size_t weight = line.ops.size();
+      for (const std::vector<size_t>& of_one : uses)
+        if (of_one.size() == begins.size() && of_one.back() >= begins.back() + last[s] &&
+            of_one.back() < weight)
+          weight = of_one.back(), here = of_one[p] - (weight - begins.back() - last[s]);
+      firsts.push_back(s == 0 ? begins[p] : here);
+    }
+  return std::is_sorted(firsts.begin(), firsts.end(), std::less_equal<>()) ? firsts : std::vector<size_t>{};
 }
 
 std::vector<size_t> cut_line(const Line& line, size_t count) {

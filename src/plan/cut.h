@@ -20,4 +20,9 @@ Line find_line(const Model& model);
 /// cuts lie where few bytes cross. Empty when the line has fewer places than that.
 std::vector<size_t> cut_line(const Line& line, size_t count);
 
+/// The same for a line that goes `passes` times through the same weights, `count` stages a pass: cut where
+/// the last pass, which has a backward, is balanced. Empty when it has fewer places, or the weights are not
+/// used so often.
+std::vector<size_t> cut_passes(const Model& model, const Line& line, size_t count, int passes);
+
 }  // namespace partita

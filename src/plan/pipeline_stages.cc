@@ -67,7 +67,7 @@ class Tree {
 }  // namespace
 
 std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& site_of_stage,
-                                   int64_t devices_each) {
+                                   int64_t devices_each, int passes) {
   int64_t count = static_cast<int64_t>(site_of_stage.size());
   std::vector<Stage> stages(count);
   for (int64_t s = 0; s < count; ++s)
@@ -78,7 +78,14 @@ std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& s
     return stages;
   }
   Line line = find_line(model);
-  std::vector<size_t> firsts = cut_line(line, static_cast<size_t>(count));
+  std::vector<size_t> firsts = passes == 1
+                                   ? cut_line(line, static_cast<size_t>(count))
+                                   : cut_passes(model, line, static_cast<size_t>(count / passes), passes);
+  if (firsts.empty() && passes > 1)
+    input_error(
+        "recipe: this schedule is for models that go {} times forward through the same weights in each "
+        "of {} stages, and this one does not; try 1f1b",
+        passes, count / passes);
   if (firsts.empty())
     input_error(
         "recipe: {} pipeline stages need at least as many operators with parameters, this model has {}; "

@@ -83,9 +83,8 @@ std::string dp_summary(const RecipeSpec& spec) {
   return fmt::format("{} replicas of zero{}-{}", spec.replicas, spec.zero, spec.dp / spec.replicas);
 }
 
-/// Where the schedule puts each stage.
-std::vector<int> sites_of_stages(const RecipeSpec& spec) {
-  if (spec.pp == 1) return {0};
+std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
+  if (spec.pp == 1) return pipeline_stages(model, {0}, spec.dp * spec.tp);
   Schedule schedule = spec.order.empty()
                           ? make_schedule(spec.schedule, {.devices = static_cast<int>(spec.pp),
                                                           .microbatches = static_cast<int>(spec.microbatches),
@@ -99,7 +98,7 @@ std::vector<int> sites_of_stages(const RecipeSpec& spec) {
                 schedule.microbatches, spec.microbatches, schedule.microbatches);
   std::vector<int> sites;
   for (int stage = 0; stage < schedule.stages; ++stage) sites.push_back(schedule.device_of(stage));
-  return sites;
+  return pipeline_stages(model, sites, spec.dp * spec.tp, schedule.passes);
 }
 
 }  // namespace
@@ -254,7 +253,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (spec.loss_pieces > 1) add_loss_pieces(spec.loss_pieces, plan);
   if (spec.recompute || spec.pieces > 1) plan.recompute = repeated_modules(model_);
   plan.order = spec.order;
-  plan.stages = pipeline_stages(model_, sites_of_stages(spec), spec.dp * spec.tp);
+  plan.stages = stages_of(model_, spec);
   plan.dtype = parameter_dtype(model_);
   return plan;
 }

@@ -70,8 +70,9 @@ std::string sequence_atom(const Model& model, const Atoms& atoms);
 std::vector<std::vector<std::string>> tensor_atoms(const Model& model, const Atoms& atoms, int64_t parts);
 
 /// Contiguous blocks (repeated modules, by the first number in their path) to stages, least work on the
-/// busiest. Stage s runs on `devices_each` devices, those of site `site_of_stage[s]`.
+/// busiest. Stage s runs on `devices_each` devices, those of site `site_of_stage[s]`. A model that goes
+/// several times through the same weights (`passes`) has the stages of each pass after another.
 std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& site_of_stage,
-                                   int64_t devices_each);
+                                   int64_t devices_each, int passes = 1);
 
 }  // namespace partita
