@@ -44,6 +44,7 @@ bench: build
 # The tables of docs/ that come from whole runs, made anew; each fails where a row is not as it should be.
 tables: build
 	$(PYTHON) tests/parity/verify_table.py build/bin/partita --write
+	$(PYTHON) tests/parity/schedule_table.py build/bin/partita --write
 	$(PYTHON) tests/parity/families_table.py build/bin/partita --write
 	$(PYTHON) tests/parity/capture_table.py --write docs/capture.md
 	$(PYTHON) tests/parity/memory_table.py --write docs/memory.md

@@ -73,16 +73,15 @@ void CodeWriter::find_weight_ops() {
   for (auto [parameter, gradient] : model_.gradients) leads[gradient.value] = gradient.value;
   for (size_t i = model_.ops.size(); i-- > 0;) {
     const Op& op = model_.ops[i];
-    if (!op.backward || assigned_.stages[i].size() != 1) continue;
+    if (!op.backward || assigned_.stages[i].empty()) continue;
     int to = kNobody;
     for (TensorId id : op.outputs)
       if (id && leads[id.value] != kNobody) join(to, leads[id.value]);
-    weight_[i] = to >= 0;
+    weight_[i] = to >= 0 && assigned_.stages[i].size() == 1;
     for (TensorId id : inputs_of(op)) {
-      if (to == kNobody) break;
       int producer = producer_[id.value];
       bool near = producer >= 0 && assigned_.stages[producer] == assigned_.stages[i];
-      join(leads[id.value], near ? to : kMany);
+      join(leads[id.value], weight_[i] && near ? to : kMany);
     }
   }
 }

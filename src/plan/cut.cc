@@ -114,6 +114,14 @@ Line part_of(const Line& line, size_t begin, size_t end) {
 
 }  // namespace
 
+std::vector<OpId> line_ops(const Model& model) {
+  std::vector<OpId> ops;
+  std::vector<bool> both = both_lead(model);
+  for (size_t i = 0; i < model.ops.size(); ++i)
+    if (both[i] && !model.ops[i].backward) ops.push_back(OpId{static_cast<int32_t>(i)});
+  return ops;
+}
+
 Line find_line(const Model& model) {
   Line line;
   std::map<std::string, size_t> at;  // forward op -> index in the line

@@ -15,6 +15,8 @@ struct Line {
 };
 
 Line find_line(const Model& model);
+/// Its ops alone.
+std::vector<OpId> line_ops(const Model& model);
 
 /// The first op of each of `count` stages, as indices into the line: the busiest stage has the least work,
 /// cuts lie where few bytes cross. Empty when the line has fewer places than that.

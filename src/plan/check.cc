@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "plan/cut.h"
+#include "plan/plan.h"
+#include "schedule/schedule.h"
+
+namespace partita {
+namespace {
+
+using Faults = std::vector<std::string>;
+
+std::vector<std::string> axis_names(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : plan.mesh) names.push_back(axis.name);
+  return names;
+}
+
+void check_axis(const Plan& plan, const std::string& axis, const std::string& where, Faults& faults) {
+  std::vector<std::string> known = axis_names(plan);
+  if (std::find(known.begin(), known.end(), axis) == known.end())
+    faults.push_back(
+        fmt::format("{}: the mesh has no axis \"{}\"{}", where, axis, did_you_mean(axis, known)));
+}
+
+void check_pattern(const std::string& pattern, const std::vector<std::string>& names,
+                   const std::string& where, Faults& faults) {
+  if (std::any_of(names.begin(), names.end(),
+                  [&](const std::string& name) { return matches(pattern, name); }))
+    return;
+  faults.push_back(fmt::format("{}: no op of this model is called \"{}\"{}", where, pattern,
+                               did_you_mean(pattern, names)));
+}
+
+void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults& faults) {
+  std::set<int32_t> used;
+  std::set<std::vector<int32_t>> sites;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    std::string where = fmt::format("stages[{}]", s);
+    if (stage.ops.empty()) faults.push_back(fmt::format("{}: has no ops", where));
+    for (const std::string& pattern : stage.ops) check_pattern(pattern, ops, where, faults);
+    if (static_cast<int64_t>(stage.devices.size()) != plan.mesh_size())
+      faults.push_back(
+          fmt::format("{}: {} devices, but the mesh has {}", where, stage.devices.size(), plan.mesh_size()));
+    if (!sites.insert(stage.devices).second) continue;
+    for (int32_t device : stage.devices)
+      if (!used.insert(device).second)
+        faults.push_back(fmt::format(
+            "{}: device {} is used twice; give every stage devices of its own, or the same as another's",
+            where, device));
+  }
+  if (plan.stages.empty()) faults.push_back("stages: needs at least one");
+  int32_t next = 0;
+  for (int32_t device : used)
+    if (device != next++) {
+      faults.push_back(fmt::format("stages: devices must be numbered 0 to {} without gaps", used.size() - 1));
+      break;
+    }
+}
+
+/// Every op that a pipeline cuts (cut.h) is on a stage by name; the others follow their inputs.
+void check_placed(const Plan& plan, const Model& model, Faults& faults) {
+  if (plan.stages.size() < 2) return;
+  std::set<std::string> whole;
+  std::vector<std::string> patterns;
+  for (const Stage& stage : plan.stages)
+    for (const std::string& pattern : stage.ops)
+      if (pattern.find('*') == pattern.npos)
+        whole.insert(pattern);
+      else
+        patterns.push_back(pattern);
+  for (OpId id : line_ops(model)) {
+    std::string name = model[id].name.substr(0, model[id].name.find(".part."));
+    auto fits = [&](const std::string& pattern) { return matches(pattern, name); };
+    if (whole.contains(name) || std::any_of(patterns.begin(), patterns.end(), fits)) continue;
+    faults.push_back(
+        fmt::format("stages: no stage has op {}; add it, its module as \"{}/*\", or \"*\" to one of them",
+                    name, name.substr(0, name.find('/'))));
+    return;
+  }
+}
+
+/// A rule that no op can follow is a mistake: says why the first op that has one of its atoms cannot.
+void check_splittable(const SplitRule& rule, const std::string& where, const Model& model, const Atoms& atoms,
+                      Faults& faults) {
+  std::string why;
+  for (const std::string& name : rule.atoms) {
+    AtomId atom = find_atom(model, atoms, name, where);
+    for (size_t i = 0; i < model.ops.size(); ++i) {
+      if (!matches(rule.ops, model.ops[i].name)) continue;
+      for (const Loop& loop : atoms.ops[i].loops) {
+        if (loop.atom != atom) continue;
+        if (!loop.frozen) return;
+        if (why.empty()) why = fmt::format("{} at {}: {}", name, model.ops[i].name, loop.why);
+      }
+    }
+    if (why.empty()) why = fmt::format("no op called \"{}\" has {}", rule.ops, name);
+  }
+  if (!why.empty()) faults.push_back(fmt::format("{}: cannot be split: {}; choose another atom", where, why));
+}
+
+// A leaf cut by several axes ends in pieces of floor(...floor(size / a) / b): none may be empty.
+void check_lengths(const Plan& plan, const Model& model, const Atoms& atoms, Faults& faults) {
+  std::map<AtomId, std::pair<int64_t, std::string>> parts;
+  auto cut = [&](const std::string& name, const std::string& axis, int64_t size) {
+    AtomId atom = find_atom(model, atoms, name, "split");
+    auto& [count, axes] = parts.try_emplace(atom, 1, "").first->second;
+    count *= size;
+    axes += (axes.empty() ? "" : " x ") + fmt::format("{}={}", axis, size);
+  };
+  for (const MeshAxis& axis : plan.mesh) {
+    std::set<std::string> seen;
+    for (const SplitRule& rule : plan.split)
+      if (rule.axis == axis.name)
+        for (const std::string& name : rule.atoms)
+          if (seen.insert(name).second) cut(name, axis.name, axis.size);
+  }
+  if (plan.microbatches > 1) cut(plan.microbatch_atom, "micro-batches", plan.microbatches);
+  std::set<std::pair<std::string, std::string>> looped;
+  for (const LoopRule& rule : plan.loops)
+    for (const std::string& name : rule.atoms)
+      if (looped.insert({rule.name, name}).second) cut(name, rule.name, rule.size);
+  for (const auto& [atom, use] : parts)
+    if (atoms.sizes[atom.value] < use.first)
+      faults.push_back(
+          fmt::format("split: {} has length {}, which cannot feed {} pieces ({}); use fewer ranks or "
+                      "micro-batches, or a larger batch",
+                      atoms.names[atom.value], atoms.sizes[atom.value], use.first, use.second));
+}
+
+void check_loop(const Plan& plan, size_t i, const Model& model, const Atoms& atoms,
+                const std::vector<std::string>& ops, Faults& faults) {
+  const LoopRule& rule = plan.loops[i];
+  std::string where = fmt::format("loops: {}", rule.name);
+  if (rule.size < 2) faults.push_back(fmt::format("{}: needs at least 2 pieces", where));
+  for (size_t j = 0; j < i; ++j)
+    if (plan.loops[j].name == rule.name && plan.loops[j].size != rule.size)
+      faults.push_back(fmt::format("{}: has {} pieces and elsewhere {}; give one of them another name", where,
+                                   rule.size, plan.loops[j].size));
+  bool any = false;
+  for (const std::string& pattern : rule.ops)
+    any |= std::any_of(ops.begin(), ops.end(), [&](const std::string& op) { return matches(pattern, op); });
+  if (!any)
+    faults.push_back(fmt::format("{}: no op of this model is called {}; ops are module.path/op", where,
+                                 fmt::join(rule.ops, " or ")));
+  for (const std::string& atom : rule.atoms) find_atom(model, atoms, atom, where);
+}
+
+}  // namespace
+
+std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms& atoms) {
+  Faults faults;
+  if (!plan.model.empty() && plan.model != fingerprint(model))
+    faults.push_back(fmt::format("model: this plan was made for {}, the model is {}; make the plan again",
+                                 plan.model, fingerprint(model)));
+  std::vector<std::string> ops;
+  for (const Op& op : model.ops) ops.push_back(op.name);
+  check_stages(plan, ops, faults);
+  check_placed(plan, model, faults);
+  for (size_t i = 0; i < plan.split.size(); ++i) {
+    check_axis(plan, plan.split[i].axis, fmt::format("split[{}]", i), faults);
+    check_pattern(plan.split[i].ops, ops, fmt::format("split[{}]", i), faults);
+  }
+  for (size_t i = 0; i < plan.split.size() && faults.empty(); ++i)
+    check_splittable(plan.split[i], fmt::format("split[{}]", i), model, atoms, faults);
+  for (size_t i = 0; i < plan.loops.size(); ++i) check_loop(plan, i, model, atoms, ops, faults);
+  std::vector<std::string> params;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kParameter) params.push_back(tensor.name);
+  for (size_t i = 0; i < plan.store.size(); ++i) {
+    check_axis(plan, plan.store[i].axis, fmt::format("store[{}]", i), faults);
+    check_pattern(plan.store[i].params, params, fmt::format("store[{}]", i), faults);
+  }
+  std::vector<std::string> schedules = schedule_names();
+  bool named = std::find(schedules.begin(), schedules.end(), plan.schedule) != schedules.end();
+  if (plan.order.empty() && !named)
+    faults.push_back(
+        fmt::format("schedule: unknown \"{}\"{}", plan.schedule, did_you_mean(plan.schedule, schedules)));
+  if (plan.microbatches < 1) faults.push_back("microbatches: needs to be at least 1");
+  if (faults.empty()) check_lengths(plan, model, atoms, faults);
+  return faults;
+}
+
+}  // namespace partita
