@@ -83,12 +83,8 @@ int64_t makespan_bound(const Flow& flow, const HeadTail& ends) {
       last = std::min(last, job.tail);
       work += job.cost;
     }
-    Idle warm = warmup_idle(flow, ends.head, device), cool = warmup_idle(back, from_end, device);
-    bound = std::max({bound, jackson(jobs), area_bound(flow, device, distance) + first + last});
-    // A step so short that the two ends met would have to do all the work within them.
-    if (work > warm.work) grow(bound, work + warm.ticks() + last);
-    if (work > cool.work) grow(bound, work + cool.ticks() + first);
-    if (work > warm.work + cool.work) grow(bound, work + warm.ticks() + cool.ticks());
+    bound = std::max({bound, jackson(jobs), area_bound(flow, device, distance) + first + last,
+                      between_ends(warmup(flow, ends.head, device), warmup(back, from_end, device), work)});
   }
   return bound;
 }

@@ -19,8 +19,8 @@ HeadTail heads_and_tails(const Flow& flow);
 
 /// Ticks below which no makespan of `flow` can be, micro-batches first in first out. The larger of, for every
 /// device: its operations alone with their heads and tails, preemption allowed (Jackson); the memory-time its
-/// micro-batches must occupy divided by the cap; and its work plus what it must idle while it warms up (no
-/// more forwards than the cap holds before a micro-batch comes back) and while it drains. Example: 1f1b's
+/// micro-batches must occupy divided by the cap; and its work plus what it must idle while it warms up and
+/// while it drains (warmup.h). Example: 1f1b's
 /// pipeline has (m + P - 1)(F + B), so 1f1b is optimal.
 int64_t makespan_bound(const Flow& flow);
 /// The same with heads and tails in hand.

@@ -158,7 +158,12 @@ Pace draw_pace(const Flow& flow, Dice& dice) {
     return dice.roll(2) ? plain : between(dice, low, high);
   };
   Pace pace{.grouped = dice.roll(4) != 0};
-  pace.first = std::clamp(dice.roll(2) ? P : P / 2 + 1 + int(dice.roll(2 * P)), 1, m);
+  // Weight gradients can fill the waits for messages, so smaller groups pay where they are apart.
+  const bool apart = std::any_of(flow.lines.begin(), flow.lines.end(),
+                                 [&](const Flow::Line& line) { return mate_of(flow, line) != kNoMate; });
+  int group = dice.roll(2) ? P : P / 2 + 1 + int(dice.roll(2 * P));
+  if (apart && dice.roll(3) == 0) group = P / 2 + int(dice.roll(P / 2 + 1));
+  pace.first = std::clamp(group, 1, m);
   pace.later = dice.roll(2) ? pace.first : std::clamp(1 + int(dice.roll(P)), 1, m);
   pace.ahead = between(dice, 0.7, 2.3);
   pace.more = between(dice, -1, 3);
