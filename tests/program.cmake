@@ -9,3 +9,17 @@ partita_test(property program_faults_test lower program)
 if(PARTITA_TORCH)
   partita_test(property program_soundness_test torch lower program)
 endif()
+
+# Broken programs against the certificate: a command, and a share of it a test.
+add_executable(program_campaign ${PROJECT_SOURCE_DIR}/bench/program_campaign.cc
+                                ${PROJECT_SOURCE_DIR}/bench/program_mutations.cc)
+set_target_properties(program_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+target_include_directories(program_campaign PRIVATE ${PROJECT_SOURCE_DIR}/bench
+                                                    ${CMAKE_CURRENT_SOURCE_DIR}/property)
+target_link_libraries(program_campaign PRIVATE partita_lower partita_program)
+if(PARTITA_TORCH)
+  target_link_libraries(program_campaign PRIVATE partita_torch)
+  target_compile_definitions(program_campaign PRIVATE PARTITA_CAN_RUN)
+endif()
+add_test(NAME property/program_mutations COMMAND program_campaign 5)
+set_tests_properties(property/program_mutations PROPERTIES LABELS property)
