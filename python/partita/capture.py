@@ -27,6 +27,10 @@ from .writer import write
 
 aten = torch.ops.aten
 ALIASES = (aten.detach.default, aten.alias.default, aten.lift_fresh_copy.default)
+# Views that keep no record of being views, which a graph without mutations does not need.
+PLAIN = {aten._unsafe_view.default: aten.view.default, aten.unsafe_split.Tensor: aten.split.Tensor,
+         aten.unsafe_split_with_sizes.default: aten.split_with_sizes.default}
+BATCH_NORMS = (aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats)
 
 
 def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False, progress: bool | None = None) -> Model:
@@ -194,8 +198,10 @@ def _clean(graph):
         elif node.target is aten.copy_.default and node.args[0].op == "placeholder":
             node.replace_all_uses_with(node.args[1])
             graph.erase_node(node)
-        elif node.target is aten._unsafe_view.default:
-            node.target = aten.view.default
+        elif node.target in PLAIN:
+            node.target = PLAIN[node.target]
+        elif node.target in BATCH_NORMS:
+            _keep_statistics_in_float32(node)
         elif node.target is aten.copy.default and _overwrites(node):
             # What is overwritten is not read: an op that only makes room for it goes away.
             node.target, node.args = aten._to_copy.default, (node.args[1],)
@@ -206,6 +212,16 @@ def _clean(graph):
     for node in graph.nodes:
         if node.op == "call_function" and node.target is not operator.getitem:
             _check_op(node.target)
+
+
+def _keep_statistics_in_float32(node):
+    """Kernels for half precision beside float32 parameters or running values keep mean and deviation in float32; their
+    fake versions say half."""
+    others = [arg.meta["val"].dtype for arg in node.all_input_nodes[1:]]
+    if node.args[0].meta["val"].dtype not in (torch.bfloat16, torch.float16) or torch.float32 not in others:
+        return
+    made, mean, deviation, *rest = node.meta["val"]
+    node.meta["val"] = (made, mean.to(torch.float32), deviation.to(torch.float32), *rest)
 
 
 def _overwrites(node):

@@ -334,3 +334,18 @@ def test_a_mask_of_ones_that_the_model_makes_is_left_out():
     targets = [op["target"] for op in partita.capture(module, {"input_ids": ids, "labels": ids}).ops]
     assert "aten._scaled_dot_product_flash_attention_for_cpu.default" in targets
     assert "aten.where.self" not in targets
+
+
+def test_gates_of_a_recurrent_cell_are_plain_pieces():
+    cell = torch.nn.GRU(4, 4)
+    model = partita.capture(cell, (torch.randn(3, 2, 4),), lambda output, batch: output[0].sum())
+    targets = {op["target"] for op in model.ops}
+    assert "aten.split.Tensor" in targets and not any("unsafe" in target for target in targets)
+
+
+def test_batch_norm_of_half_precision_keeps_float32_statistics():
+    module, batch = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)), (torch.randn(2, 3, 8, 8),)
+    with torch.autocast("cpu", torch.bfloat16):
+        model = partita.capture(module, batch, lambda output, batch: output.float().sum())
+    norm = next(op for op in model.ops if "batch_norm" in op["target"] and "grad" not in op["name"])
+    assert [model.tensors[out]["dtype"] for out in norm["out"][:3]] == ["bfloat16", "float32", "float32"]
