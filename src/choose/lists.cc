@@ -43,7 +43,7 @@ struct Stage {
   double up = HUGE_VAL, down = HUGE_VAL;  // of this operator and all after it
 };
 
-/// Prices of their own with what the operators of a stage and after could win back under them.
+/// ResourcePrices of their own with what the operators of a stage and after could win back under them.
 struct Cut {
   std::vector<double> multiplier;
   double constant = 0;               // price of the capacity, negative

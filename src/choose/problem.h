@@ -7,10 +7,9 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "choose/resource_prices.h"
 
 namespace partita {
-
-inline constexpr size_t kMaxMoments = 8;
 
 /// One way to store or run an operator. Bytes are by moment, as `ChoiceProblem::held`.
 struct ChoiceOption {

@@ -1,248 +1,12 @@
 #include "choose/relax.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "base/error.h"
-
-// Dantzig and Wolfe's decomposition. The restricted master has one row for each moment and one that makes the
-// shares of proposals (whole choices) add up to 1; it is so small that its basis is solved anew for every
-// pivot. Whatever rounding does to the pivots, the answer is safe: the bound is evaluated from the
-// multipliers.
+#include "choose/resource_prices.h"
 
 namespace partita {
 namespace {
-
-constexpr double kTiny = 1e-11;
-constexpr int kMaxRows = kMaxMoments + 1;
-using Vector = std::array<double, kMaxRows>;
-
-/// Solves rows x = right by elimination with pivots; false where the rows are dependent.
-bool solve(std::vector<Vector> rows, Vector right, int size, Vector& x) {
-  for (int c = 0; c < size; ++c) {
-    int pivot = c;
-    for (int r = c + 1; r < size; ++r)
-      if (std::abs(rows[r][c]) > std::abs(rows[pivot][c])) pivot = r;
-    if (std::abs(rows[pivot][c]) < 1e-14) return false;
-    std::swap(rows[pivot], rows[c]);
-    std::swap(right[pivot], right[c]);
-    for (int r = c + 1; r < size; ++r) {
-      double factor = rows[r][c] / rows[c][c];
-      for (int k = c; k < size && factor != 0; ++k) rows[r][k] -= factor * rows[c][k];
-      right[r] -= factor * right[c];
-    }
-  }
-  for (int r = size - 1; r >= 0; --r) {
-    x[r] = right[r];
-    for (int k = r + 1; k < size; ++k) x[r] -= rows[r][k] * x[k];
-    x[r] /= rows[r][r];
-  }
-  return true;
-}
-
-enum class Kind { kProposal, kSlack, kExcess };
-
-struct Column {
-  Kind kind;
-  Vector entry{};
-  double seconds = 0;
-};
-
-class Master {
- public:
-  Master(const Table& table, std::span<const int64_t> capacity) : table_(table), capacity_(capacity) {
-    moments_ = table.moments;
-    for (int64_t bytes : capacity) scale_.push_back(std::max<double>(1, static_cast<double>(bytes)));
-    for (int t = 0; t < moments_; ++t) right_[t] = static_cast<double>(capacity[t]) / scale_[t];
-    right_[moments_] = 1;
-    Priced fastest = price(table, std::vector<double>(moments_, 0.0));
-    for (const TableClass& cls : table.classes)
-      seconds_scale_ += static_cast<double>(cls.count) * *std::max_element(table.seconds.begin() + cls.first,
-                                                                           table.seconds.begin() + cls.last);
-    if (seconds_scale_ == 0) seconds_scale_ = 1;
-    start(fastest);
-  }
-
-  std::optional<Relaxed> run(std::span<const double> hint) {
-    if (excess_row_ >= 0) {
-      pivot_until_done(true);
-      if (excess_row_ >= 0 && proves_nothing_fits()) return std::nullopt;
-    }
-    if (std::any_of(hint.begin(), hint.end(), [](double value) { return value > 0; })) try_near(hint);
-    pivot_until_done(false);
-    return best_;
-  }
-
- private:
-  Column proposal(const Priced& priced) const {
-    Column column{Kind::kProposal, {}, priced.seconds / seconds_scale_};
-    for (int t = 0; t < moments_; ++t) column.entry[t] = static_cast<double>(priced.bytes[t]) / scale_[t];
-    column.entry[moments_] = 1;
-    return column;
-  }
-
-  // The first proposal, and the largest excess over a capacity as a variable of its own: feasible at once.
-  void start(const Priced& first) {
-    Column column = proposal(first);
-    int worst = 0;
-    for (int t = 1; t < moments_; ++t)
-      if (column.entry[t] - right_[t] > column.entry[worst] - right_[worst]) worst = t;
-    bool over = column.entry[worst] > right_[worst];
-    for (int t = 0; t < moments_; ++t) {
-      Column slack{Kind::kSlack};
-      slack.entry[t] = 1;
-      basis_.push_back(slack);
-    }
-    if (over) {
-      excess_row_ = worst;
-      basis_[worst] = {Kind::kExcess};
-      for (int t = 0; t < moments_; ++t) basis_[worst].entry[t] = -1;
-    }
-    basis_.push_back(column);
-    consider(std::vector<double>(moments_, 0.0), first);
-  }
-
-  void consider(const std::vector<double>& multiplier, const Priced& priced) {
-    double bound = priced.value;
-    for (int t = 0; t < moments_; ++t) bound -= multiplier[t] * static_cast<double>(capacity_[t]);
-    if (!best_ || bound > best_->bound) best_ = Relaxed{multiplier, bound};
-  }
-
-  double cost(const Column& column, bool excess_only) const {
-    if (excess_only) return column.kind == Kind::kExcess ? 1 : 0;
-    return column.kind == Kind::kProposal ? column.seconds : 0;
-  }
-
-  /// `entry` as a combination of the columns in the basis.
-  bool in_basis(const Vector& entry, Vector& x) const {
-    std::vector<Vector> rows(moments_ + 1);
-    for (int r = 0; r <= moments_; ++r)
-      for (int c = 0; c <= moments_; ++c) rows[r][c] = basis_[c].entry[r];
-    return solve(rows, entry, moments_ + 1, x);
-  }
-
-  bool duals(bool excess_only, Vector& y) const {
-    std::vector<Vector> rows(moments_ + 1);
-    Vector costs{};
-    for (int r = 0; r <= moments_; ++r) {
-      for (int c = 0; c <= moments_; ++c) rows[r][c] = basis_[r].entry[c];
-      costs[r] = cost(basis_[r], excess_only);
-    }
-    return solve(rows, costs, moments_ + 1, y);
-  }
-
-  /// The column that improves most, if any.
-  std::optional<Column> entering(bool excess_only) {
-    Vector y{};
-    if (!duals(excess_only, y)) return std::nullopt;
-    for (int t = 0; t < moments_; ++t)
-      if (y[t] > kTiny) {
-        Column slack{Kind::kSlack};
-        slack.entry[t] = 1;
-        return slack;
-      }
-    double unit = excess_only ? 1 : seconds_scale_;
-    std::vector<double> multiplier;
-    for (int t = 0; t < moments_; ++t) multiplier.push_back(std::max(0.0, -y[t]) * unit / scale_[t]);
-    Priced priced = excess_only ? price_bytes(multiplier) : price(table_, multiplier);
-    if (excess_only)
-      excess_multiplier_ = multiplier;
-    else
-      consider(multiplier, priced);
-    if (priced.value / unit - y[moments_] > -kTiny) return std::nullopt;
-    return proposal(priced);
-  }
-
-  /// Fewest weighted bytes whatever they take.
-  Priced price_bytes(const std::vector<double>& multiplier) const {
-    Priced priced{.bytes = std::vector<int64_t>(moments_)};
-    for (const TableClass& cls : table_.classes) {
-      int32_t best = cls.first;
-      double least = HUGE_VAL;
-      for (int32_t j = cls.first; j < cls.last; ++j) {
-        double weight = 0;
-        for (int t = 0; t < moments_; ++t)
-          weight += multiplier[t] * static_cast<double>(table_.bytes_of(j)[t]);
-        if (weight < least || (weight == least && table_.seconds[j] < table_.seconds[best])) {
-          least = weight;
-          best = j;
-        }
-      }
-      auto count = static_cast<double>(cls.count);
-      priced.value += count * least;
-      priced.seconds += count * table_.seconds[best];
-      for (int t = 0; t < moments_; ++t) priced.bytes[t] += cls.count * table_.bytes_of(best)[t];
-    }
-    return priced;
-  }
-
-  /// Proposals just below, at and above prices that are expected to be good save most of the way there.
-  void try_near(std::span<const double> hint) {
-    for (double factor : {0.98, 1.0, 1.02}) {
-      std::vector<double> multiplier;
-      for (double value : hint) multiplier.push_back(value * factor);
-      Priced priced = price(table_, multiplier);
-      consider(multiplier, priced);
-      Column column = proposal(priced);
-      Vector y{};
-      if (!duals(false, y)) return;
-      double reduced = column.seconds;
-      for (int r = 0; r <= moments_; ++r) reduced -= y[r] * column.entry[r];
-      if (reduced < -kTiny) enter(column, false);
-    }
-  }
-
-  void pivot_until_done(bool excess_only) {
-    for (int round = 0; round < 60 + 60 * moments_; ++round) {
-      if (excess_only && excess_row_ < 0) return;
-      std::optional<Column> column = entering(excess_only);
-      if (!column || !enter(*column, excess_only)) return;
-    }
-  }
-
-  /// Puts a column into the basis; false where none can leave for it.
-  bool enter(const Column& column, bool excess_only) {
-    Vector x{}, d{};
-    if (!in_basis(right_, x) || !in_basis(column.entry, d)) return false;
-    int leaving = -1;
-    double least = HUGE_VAL;
-    for (int r = 0; r <= moments_; ++r) {
-      bool excess = basis_[r].kind == Kind::kExcess;
-      // Out of the basis for good as soon as a pivot allows it: in the second phase its level is zero.
-      double ratio = excess && !excess_only && std::abs(d[r]) > kTiny ? 0
-                     : d[r] > kTiny                                   ? std::max(0.0, x[r]) / d[r]
-                                                                      : HUGE_VAL;
-      if (ratio < least || (ratio == least && excess && ratio < HUGE_VAL)) {
-        least = ratio;
-        leaving = r;
-      }
-    }
-    if (leaving < 0) return false;
-    if (leaving == excess_row_) excess_row_ = -1;
-    basis_[leaving] = column;
-    return true;
-  }
-
-  /// Weighted bytes of every choice exceed the weighted capacity: nothing fits, whatever rounding did.
-  bool proves_nothing_fits() const {
-    if (excess_multiplier_.empty()) return false;
-    double capacity = 0;
-    for (int t = 0; t < moments_; ++t) capacity += excess_multiplier_[t] * static_cast<double>(capacity_[t]);
-    double least = price_bytes(excess_multiplier_).value;
-    return least > capacity + 1e-9 * std::max(std::abs(least), std::abs(capacity));
-  }
-
-  const Table& table_;
-  std::span<const int64_t> capacity_;
-  int moments_ = 1;
-  int excess_row_ = -1;
-  double seconds_scale_ = 0;  // all classes at their slowest
-  std::vector<double> scale_, excess_multiplier_;
-  Vector right_{};
-  std::vector<Column> basis_;
-  std::optional<Relaxed> best_;
-};
 
 /// Some moment alone cannot hold even the fewest bytes of every class.
 bool one_moment_overflows(const Table& table, std::span<const int64_t> capacity) {
@@ -256,6 +20,28 @@ bool one_moment_overflows(const Table& table, std::span<const int64_t> capacity)
     if (least > capacity[t]) return true;
   }
   return false;
+}
+
+Proposal fewest_bytes(const Table& table, std::span<const double> multiplier) {
+  Proposal fewest{.bytes = std::vector<int64_t>(table.moments)};
+  for (const TableClass& cls : table.classes) {
+    int32_t best = cls.first;
+    double least = HUGE_VAL;
+    for (int32_t j = cls.first; j < cls.last; ++j) {
+      double weight = 0;
+      for (int t = 0; t < table.moments; ++t)
+        weight += multiplier[t] * static_cast<double>(table.bytes_of(j)[t]);
+      if (weight < least) {
+        least = weight;
+        best = j;
+      }
+    }
+    auto count = static_cast<double>(cls.count);
+    fewest.value += count * least;
+    fewest.seconds += count * table.seconds[best];
+    for (int t = 0; t < table.moments; ++t) fewest.bytes[t] += cls.count * table.bytes_of(best)[t];
+  }
+  return fewest;
 }
 
 }  // namespace
@@ -290,7 +76,18 @@ Priced price(const Table& table, std::span<const double> multiplier) {
 std::optional<Relaxed> relax(const Table& table, std::span<const int64_t> capacity,
                              std::span<const double> hint) {
   if (one_moment_overflows(table, capacity)) return std::nullopt;
-  return Master(table, capacity).run(hint);
+  double slowest = 0;
+  for (const TableClass& cls : table.classes)
+    slowest += static_cast<double>(cls.count) *
+               *std::max_element(table.seconds.begin() + cls.first, table.seconds.begin() + cls.last);
+  auto oracle = [&](std::span<const double> multiplier, bool with_seconds) {
+    if (!with_seconds) return fewest_bytes(table, multiplier);
+    Priced priced = price(table, multiplier);
+    return Proposal{priced.value, priced.seconds, priced.bytes};
+  };
+  std::optional<ResourcePrices> prices = find_prices(oracle, capacity, slowest, hint);
+  if (!prices) return std::nullopt;
+  return Relaxed{prices->multiplier, prices->bound};
 }
 
 }  // namespace partita
