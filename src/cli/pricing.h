@@ -12,7 +12,7 @@ void add_calibration_flag(CLI::App& app, std::string& file);
 /// spec sheet of `cluster`. InputError where the cluster is not what was measured.
 Prices prices_of(const Cluster& cluster, const std::string& file);
 
-/// "Time from the spec sheet: expect 15 % off or more."
+/// "Time from the spec sheet: expect 20 % off or more."
 std::string show_tier(const Prices& prices);
 /// Adds "tier" and "expected_error".
 void write_tier(const Prices& prices, Json& json);

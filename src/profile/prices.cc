@@ -9,9 +9,9 @@
 namespace partita {
 namespace {
 
-// What `validate` finds for formulas of this kind against published runs, and a table whose file does not
-// say.
-constexpr double kSpecSheetError = 0.15, kSampledError = 0.1;
+// Of steps on one node, bench/published_steps.py: 21 % over 65 runs, 15 % without long sequences. And of a
+// table whose file does not say.
+constexpr double kSpecSheetError = 0.2, kSampledError = 0.1;
 
 bool is_cpu(const Device& device) { return device.name.starts_with("cpu"); }
 

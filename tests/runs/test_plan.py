@@ -1,11 +1,14 @@
 """partita.plan: the best plan fits, and trains what one device trains."""
 
 import json
+import subprocess
 
 import pytest
 import torch
 
 import partita
+from conftest import ROOT
+from partita.native import command
 from test_capture import gpt2, token_batch
 from test_parallelize import OPTIMIZERS, assert_same_training, batch_of
 
@@ -37,6 +40,28 @@ def test_plans_by_what_was_measured(tmp_path):
     measured = partita.plan(model, cluster="2xcpu", calibration=tmp_path / "here.json")
     assert (guessed.tier, measured.tier, measured.expected_error) == ("spec sheet", "calibrated", 0.04)
     assert measured.step_seconds > 10 * guessed.step_seconds
+
+
+def test_every_verb_takes_what_calibrate_measured(tmp_path):
+    def ask(*words):
+        done = subprocess.run([command(), *map(str, words), "--json"], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    step, here, plan = ROOT / "tests/data/gpt2-tiny.model.json", tmp_path / "here.json", tmp_path / "plan.json"
+    ask("calibrate", step, "--rounds", 1, "--cluster", "2xcpu", "-o", here)
+    measured = json.loads(here.read_text())
+    assert {row["kind"] for row in measured["transfers"]} == {"all_reduce", "all_gather", "reduce_scatter", "send"}
+    assert any(row["target"] == "partita.optimize" for row in measured["samples"])
+    ask("recipe", "dp", step, "--ranks", 2, "-o", plan)
+    use = ["--calibration", here]
+    one = ask("profile", step, *use)
+    two = ask("simulate", step, plan, "--cluster", "2xcpu", *use)
+    ran = ask("train", step, plan, "--steps", 1, *use)
+    best = ask("plan", step, "--cluster", "2xcpu", *use)
+    assert [answer["tier"] for answer in (one, two, ran, best)] == ["calibrated"] * 4
+    # Measured ops take other times than the library's; two ranks of half the batch do not take twice one rank's.
+    assert one["seconds"] != ask("profile", step, "--device", "cpu")["seconds"]
+    assert two["step_seconds"] == ran["predicted_step_seconds"] < 2 * one["seconds"]
 
 
 def test_nothing_fits():
