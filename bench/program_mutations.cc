@@ -580,6 +580,12 @@ bool tensor_in(const Arg& arg) {
   return arg.kind == Arg::kTensor || std::any_of(arg.items.begin(), arg.items.end(), tensor_in);
 }
 
+// Right for every piece: the end of a slice that takes all there is, sizes of which one is what is left.
+bool fits_any_piece(const Arg& arg) {
+  return (arg.kind == Arg::kInt && (arg.integer == INT64_MAX || arg.integer == -1)) ||
+         std::any_of(arg.items.begin(), arg.items.end(), fits_any_piece);
+}
+
 Broken global_attribute(Program program, const Model& model, Dice& dice) {
   struct Found {
     Site site;
@@ -590,7 +596,8 @@ Broken global_attribute(Program program, const Model& model, Dice& dice) {
     const Instr& instr = program.bodies[site.body].instrs[site.instr];
     const std::vector<Arg>& whole = model[instr.op].args;
     for (size_t k = 0; k < std::min(whole.size(), instr.args.size()); ++k)
-      if (!tensor_in(whole[k]) && !(whole[k] == instr.args[k])) all.push_back({site, k});
+      if (!tensor_in(whole[k]) && !(whole[k] == instr.args[k]) && !fits_any_piece(whole[k]))
+        all.push_back({site, k});
   }
   if (all.empty()) return {};
   Found found = dice.pick(all);
