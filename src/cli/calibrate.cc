@@ -140,11 +140,14 @@ std::vector<OpSample> moves_of(int rounds, const Command& command) {
   return samples;
 }
 
+constexpr int kLargestGroup = 16;  // larger ones take what this one does, as rings grow
+
 /// Between ranks that are threads, of groups up to the size of the cluster.
-std::vector<TransferSample> transfers_of(int ranks, int rounds, const Command& command) {
+std::vector<TransferSample> transfers_of(const Cluster& cluster, int rounds, const Command& command) {
   command.say("transfers between ranks");
   std::vector<int32_t> groups;
-  for (int32_t size = 2; size <= ranks; size *= 2) groups.push_back(size);
+  for (int32_t size = 2; size <= std::min(num_ranks(cluster), kLargestGroup); size *= 2)
+    groups.push_back(size);
   std::vector<TransferSample> samples;
   for (const TransferMeasure& found : measure_transfers(groups, kSizes, rounds))
     samples.push_back({found.kind, found.ranks, found.bytes, middle(found.seconds)});
@@ -221,24 +224,23 @@ std::string show(const std::vector<Error>& errors, bool trials) {
                             spread(errors, &Error::after));
 }
 
-Calibration measure_machine(const Options& options, const std::vector<Probe>& probes,
-                            const std::vector<Measured>& measured, const Command& command) {
+Cluster cluster_of(const Options& options) {
   Cluster cluster = read_cluster(options.cluster);
   if (!on_cpu(cluster))
     input_error("--cluster {}: only ranks on this CPU can be measured; write for example 8xcpu",
                 options.cluster);
+  return cluster;
+}
+
+void run(const Options& options, const Command& command) {
+  Cluster cluster = cluster_of(options);
+  std::vector<Probe> probes = probes_of(options);
+  std::vector<Measured> measured = measure_all(probes, options.rounds, command);
   Calibration calibration{.machine = processor_name(),
                           .cores = static_cast<int>(std::thread::hardware_concurrency()),
                           .samples = samples_of(probes, measured)};
   for (OpSample& sample : moves_of(options.rounds, command)) calibration.samples.push_back(std::move(sample));
-  calibration.transfers = transfers_of(num_ranks(cluster), options.rounds, command);
-  return calibration;
-}
-
-void run(const Options& options, const Command& command) {
-  std::vector<Probe> probes = probes_of(options);
-  std::vector<Measured> measured = measure_all(probes, options.rounds, command);
-  Calibration calibration = measure_machine(options, probes, measured, command);
+  calibration.transfers = transfers_of(cluster, options.rounds, command);
   std::vector<Error> errors = errors_of(probes, measured, calibration);
   bool trials = options.models.empty();
   // Steps that were learned from say nothing about others.
