@@ -42,7 +42,13 @@ def argument(value, tensors):
         return float(word)
     if kind == "device":
         return torch.device("cpu")
-    return word if kind == "str" else getattr(torch, word)
+    return word if kind == "str" else dtype_of(word) if kind == "dtype" else getattr(torch, word)
+
+
+def dtype_of(word):
+    """Of numbers here: all that are not whole have double precision, whatever the file says."""
+    dtype = getattr(torch, word)
+    return torch.float64 if dtype.is_floating_point else dtype
 
 
 def call(target, args, kwargs, tensors):
@@ -111,7 +117,7 @@ class Reference:
             self.after.append({**after, **kept})
 
     def draw(self, tensor, random):
-        shape, dtype = tensor["shape"], getattr(torch, tensor["dtype"])
+        shape, dtype = tensor["shape"], dtype_of(tensor["dtype"])
         if not dtype.is_floating_point:
             low, high = tensor.get("range", [0, 2])
             value = torch.randint(low, high, shape, generator=random).to(dtype)
@@ -224,7 +230,7 @@ class Rank:
 
     def typed(self, value, number):
         dtype, shape, _ = self.checker.program["types"][number]
-        refuse(value.dtype != getattr(torch, dtype) or list(value.shape) != shape, "rank {} makes {} {}, promised {} {}",
+        refuse(value.dtype != dtype_of(dtype) or list(value.shape) != shape, "rank {} makes {} {}, promised {} {}",
                self.number, value.dtype, list(value.shape), dtype, shape)
         return value
 
@@ -321,9 +327,9 @@ IN_PLACE = {"add", "scale", "squares", "clip", "optimize"}
 DO = {  # one output of the inputs v; the type is the promised one
     "slice": lambda instr, v, spec, type: slice_of(v[0], instr["cut"], instr["begin"], instr["length"]),
     "concat": lambda instr, v, spec, type: joined(v, instr["cut"], instr["pieces"]),
-    "zeros": lambda instr, v, spec, type: torch.zeros(type[1], dtype=getattr(torch, type[0])),
+    "zeros": lambda instr, v, spec, type: torch.zeros(type[1], dtype=dtype_of(type[0])),
     "move": lambda instr, v, spec, type: v[0],
-    "cast": lambda instr, v, spec, type: v[0].to(getattr(torch, type[0]), copy=True),
+    "cast": lambda instr, v, spec, type: v[0].to(dtype_of(type[0]), copy=True),
     "add": lambda instr, v, spec, type: add(*v),
     "scale": lambda instr, v, spec, type: v[0].mul_(spec["scale"]),
     "squares": lambda instr, v, spec, type: v[0].add_((v[1].double() ** 2).sum()),
@@ -459,13 +465,9 @@ class Checker:
 
 def same(value, wanted, whole=None):
     """Equal but for rounding. An element that is not a number equals only another."""
-    whole = wanted if whole is None else whole
-    if value.dtype != wanted.dtype:
-        return False
-    if not wanted.dtype.is_floating_point:
-        return torch.equal(value, wanted)
-    largest = float(whole.abs().max()) if whole.numel() else 0.0
-    return torch.allclose(value, wanted, rtol=0, atol=TOLERANCE * (largest + 1e-6), equal_nan=True)
+    largest = (wanted if whole is None else whole).double().abs().nan_to_num(posinf=0).max() if wanted.numel() else 0
+    return value.dtype == wanted.dtype and torch.allclose(
+        value.double(), wanted.double(), rtol=0, atol=TOLERANCE * (float(largest) + 1e-6), equal_nan=True)
 
 
 def judge(model, program, reference=None):

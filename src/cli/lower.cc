@@ -46,6 +46,8 @@ size_t action_count(const Program& program) {
 
 void dump(const std::string& folder, const PhaseLog& log, const Lowered& lowered) {
   std::filesystem::create_directories(folder);
+  // The Model whose ops the Program names: softmax, losses and norms may be taken apart in it.
+  write_file(fmt::format("{}/00-model.json", folder), to_json(lowered.model));
   int number = 1;
   for (const auto& [name, text] : log.texts)
     write_file(fmt::format("{}/{:02}-{}.txt", folder, number++, name), text);
