@@ -23,17 +23,25 @@ DEVICES = {"A100-80GB SXM": "A100-80GB", "A100-40GB SXM": "A100-40GB", "H100-80G
 
 def usable(row, longest):
     return (row["hw"] in DEVICES and row["family"] == "dense" and row["tp"] == row["pp"] == "1" and row["cp"] in ("", "1")
-            and row["gated"] != "1" and row["micro_batch"] and int(row["n_gpus"] or 99) <= 8 and "fp8" not in row["dtype"]
+            and row["micro_batch"] and int(row["n_gpus"] or 99) <= 8 and "fp8" not in row["dtype"]
             and row["vocab"] and int(row["seq_len"]) <= longest and (row["iter_time_s"] or row["tokens_s_gpu"]))
 
 
+def config_of(row):
+    if row["gated"] == "1":
+        return {"model_type": "llama", "num_hidden_layers": int(row["layers"]), "hidden_size": int(row["hidden"]),
+                "num_attention_heads": int(row["heads"]), "num_key_value_heads": int(row["kv_heads"]),
+                "intermediate_size": int(row["ffn"]), "vocab_size": int(row["vocab"]),
+                "max_position_embeddings": int(row["seq_len"])}
+    return {"model_type": "gpt2", "n_layer": int(row["layers"]), "n_embd": int(row["hidden"]), "n_head": int(row["heads"]),
+            "n_inner": int(row["ffn"]), "vocab_size": int(row["vocab"]), "n_positions": int(row["seq_len"]),
+            "activation_function": "gelu"}
+
+
 def predicted(row):
-    config = {"model_type": "gpt2", "n_layer": int(row["layers"]), "n_embd": int(row["hidden"]), "n_head": int(row["heads"]),
-              "n_inner": int(row["ffn"]), "vocab_size": int(row["vocab"]), "n_positions": int(row["seq_len"]),
-              "activation_function": "gelu"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "config.json"
-        path.write_text(json.dumps(config))
+        path.write_text(json.dumps(config_of(row)))
         call = [COMMAND, "profile", path, "--batch", row["micro_batch"], "--seq", row["seq_len"], "--dtype", "bf16", "--device",
                 DEVICES[row["hw"]], "--recompute", row["recompute"] or "none", "--json"]
         answer = subprocess.run(call, check=True, capture_output=True, text=True)
