@@ -36,6 +36,7 @@ TEST(Cluster, EveryDeviceOfTheLibraryIsSound) {
     Cluster cluster = read_cluster("2x4x" + name);
     EXPECT_EQ(check(cluster), Sentences{}) << name;
     EXPECT_EQ(parse_cluster(to_json(cluster), "c"), cluster) << name;
+    EXPECT_EQ(cluster.device.kernels.empty(), name == "cpu") << name;
   }
 }
 
