@@ -12,12 +12,6 @@
 namespace partita {
 namespace {
 
-/// What an op does along one axis: nothing, splits a loop, or lets Partial inputs of a linear set pass.
-struct Choice {
-  int loop = -1;
-  const std::vector<int>* pass = nullptr;
-};
-
 /// An op inside the loop asked for a value that is complete only after it.
 struct Violation {
   size_t op;
@@ -176,9 +170,9 @@ class Transformer {
                   .made = std::vector<Layout>(op.outputs.size(), replicated())};
     bool inside = false;
     for (size_t axis = 0; axis <= time(); ++axis) {
-      Choice choice = choose(i, ins, axis);
+      AxisChoice choice = choose(i, ins, axis);
       if (axis == time()) inside = choice.loop >= 0 || choice.pass;
-      apply(i, choice, axis, split);
+      split_along(atoms_.ops[i], choice, axis, split);
     }
     split.level = level_of(i, ins, inside);
     if (split.level == Level::kInside) place_in_loop(i, ins, split);
@@ -228,7 +222,7 @@ class Transformer {
     }
   }
 
-  Choice choose(size_t i, const std::vector<TensorId>& ins, size_t axis) {
+  AxisChoice choose(size_t i, const std::vector<TensorId>& ins, size_t axis) {
     if (out_.axis_sizes[axis] == 1) return {};
     if (axis == time() && hoisted_.contains(i)) return {};
     for (const Seeds& seeds : seeds_[axis]) {
@@ -243,11 +237,11 @@ class Transformer {
     int rule = rule_of(i);
     if (rule < 0) return;
     size_t axis = out_.loop_axis[rule];
-    Choice choice{.loop = best_loop(i, ins, axis, loop_atoms_[rule])};
+    AxisChoice choice{.loop = best_loop(i, ins, axis, loop_atoms_[rule])};
     if (choice.loop < 0) choice.pass = passing_set(i, ins, axis);
     if (choice.loop < 0 && !choice.pass) return;
     split.loop = rule;
-    apply(i, choice, axis, split);
+    split_along(atoms_.ops[i], choice, axis, split);
   }
 
   // Of the free loops over these atoms the one that moves the fewest elements.
@@ -304,26 +298,6 @@ class Transformer {
     return nullptr;
   }
 
-  void apply(size_t i, const Choice& choice, size_t axis, SplitOp& split) const {
-    if (choice.pass) {
-      for (int k : *choice.pass) split.need[k][axis] = AxisLayout::partial();
-      for (Layout& made : split.made) made[axis] = AxisLayout::partial();
-    }
-    if (choice.loop < 0) return;
-    const Loop& loop = atoms_.ops[i].loops[choice.loop];
-    for (const Pos& pos : loop.ins) split.need[pos.operand][axis] = AxisLayout::shard(pos.dim, pos.leaf);
-    for (const Pos& pos : loop.outs) split.made[pos.operand][axis] = AxisLayout::shard(pos.dim, pos.leaf);
-    bool partial = false;
-    for (size_t o = 0; o < loop.roles.size(); ++o) {
-      if (loop.roles[o] != LoopRole::kPartial) continue;
-      split.made[o][axis] = AxisLayout::partial();
-      partial = true;
-    }
-    if (!partial) return;
-    for (int k : atoms_.ops[i].addends)
-      if (split.need[k][axis].kind == AxisLayout::kReplicated) split.need[k][axis] = AxisLayout::partial();
-  }
-
   const Model& model_;
   const Atoms& atoms_;
   const Plan& plan_;
@@ -353,6 +327,26 @@ std::set<size_t> ancestors(const Model& model, TensorId tensor) {
 }
 
 }  // namespace
+
+void split_along(const OpLoops& op, const AxisChoice& choice, size_t axis, SplitOp& split) {
+  if (choice.pass) {
+    for (int k : *choice.pass) split.need[k][axis] = AxisLayout::partial();
+    for (Layout& made : split.made) made[axis] = AxisLayout::partial();
+  }
+  if (choice.loop < 0) return;
+  const Loop& loop = op.loops[choice.loop];
+  for (const Pos& pos : loop.ins) split.need[pos.operand][axis] = AxisLayout::shard(pos.dim, pos.leaf);
+  for (const Pos& pos : loop.outs) split.made[pos.operand][axis] = AxisLayout::shard(pos.dim, pos.leaf);
+  bool partial = false;
+  for (size_t o = 0; o < loop.roles.size(); ++o) {
+    if (loop.roles[o] != LoopRole::kPartial) continue;
+    split.made[o][axis] = AxisLayout::partial();
+    partial = true;
+  }
+  if (!partial) return;
+  for (int k : op.addends)
+    if (split.need[k][axis].kind == AxisLayout::kReplicated) split.need[k][axis] = AxisLayout::partial();
+}
 
 Transformed transform(const Model& model, const Atoms& atoms, const Plan& plan) {
   std::set<size_t> hoisted;

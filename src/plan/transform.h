@@ -19,6 +19,15 @@ struct SplitOp {
   int loop = -1;  // the LoopRule whose loop it is inside of
 };
 
+/// What an op does along one axis: nothing, splits a loop, or lets Partial inputs of a linear set pass.
+struct AxisChoice {
+  int loop = -1;                           // of OpLoops::loops
+  const std::vector<int>* pass = nullptr;  // of OpLoops::linear
+};
+
+/// Writes what `choice` means along `axis` into the layouts of `split`.
+void split_along(const OpLoops& op, const AxisChoice& choice, size_t axis, SplitOp& split);
+
 /// Every op with its split over the axes of the plan: the first primitive. No devices, no order, no transfers
 /// yet.
 struct Transformed {

@@ -49,7 +49,7 @@ class Shrinker {
       changed = false;
       for (size_t v = 0; v < kept_.size(); ++v) changed |= shrink(v);
     }
-    return {cut(), kept_};
+    return {keep_only(graph_, kept_), kept_};
   }
 
  private:
@@ -92,31 +92,32 @@ class Shrinker {
     return kept.size() < before;
   }
 
-  StrategyGraph cut() const {
-    StrategyGraph out{.capacity = graph_.capacity};
-    for (size_t v = 0; v < kept_.size(); ++v) {
-      StrategyNode node{graph_.nodes[v].name};
-      for (int32_t k : kept_[v]) {
-        node.seconds.push_back(graph_.nodes[v].seconds[k]);
-        if (!graph_.capacity.empty()) node.bytes.push_back(graph_.nodes[v].bytes[k]);
-      }
-      out.nodes.push_back(std::move(node));
-    }
-    for (const StrategyEdge& edge : graph_.edges) {
-      StrategyEdge small{edge.from, edge.to};
-      for (int32_t a : kept_[edge.from])
-        for (int32_t b : kept_[edge.to]) small.seconds.push_back(at(edge, a, b));
-      out.edges.push_back(std::move(small));
-    }
-    return out;
-  }
-
   StrategyGraph graph_;
   std::vector<std::vector<size_t>> edges_of_;
   std::vector<std::vector<int32_t>> kept_;
 };
 
 }  // namespace
+
+StrategyGraph keep_only(const StrategyGraph& graph, const std::vector<std::vector<int32_t>>& kept) {
+  StrategyGraph out{.capacity = graph.capacity};
+  for (size_t v = 0; v < kept.size(); ++v) {
+    StrategyNode node{graph.nodes[v].name};
+    for (int32_t k : kept[v]) {
+      node.seconds.push_back(graph.nodes[v].seconds[k]);
+      if (!graph.capacity.empty()) node.bytes.push_back(graph.nodes[v].bytes[k]);
+    }
+    out.nodes.push_back(std::move(node));
+  }
+  for (const StrategyEdge& edge : graph.edges) {
+    StrategyEdge small{edge.from, edge.to};
+    size_t columns = graph.nodes[edge.to].seconds.size();
+    for (int32_t a : kept[edge.from])
+      for (int32_t b : kept[edge.to]) small.seconds.push_back(edge.seconds[a * columns + b]);
+    out.edges.push_back(std::move(small));
+  }
+  return out;
+}
 
 Reduced reduce(const StrategyGraph& graph) { return Shrinker(graph).run(); }
 

@@ -14,6 +14,9 @@ struct Reduced {
 /// merges edges between the same nodes. Some best choice is left.
 Reduced reduce(const StrategyGraph& graph);
 
+/// The graph with these options of every node only.
+StrategyGraph keep_only(const StrategyGraph& graph, const std::vector<std::vector<int32_t>>& kept);
+
 /// The option numbers of the original graph.
 std::vector<int32_t> restore(const Reduced& reduced, const std::vector<int32_t>& option);
 

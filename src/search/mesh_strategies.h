@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+
+#include "profile/memory.h"
+#include "search/mesh_options.h"
+#include "strategy/search.h"
+
+namespace partita {
+
+struct MeshRequest {
+  std::vector<int64_t> mesh;  // sizes of the space axes, outermost first
+  Upkeep upkeep;              // what is held of every trainable parameter
+  Bytes memory = 0;           // for what is held when forward ends; 0: not limited
+};
+
+/// The strategies of all ops of a model on a mesh as a graph: which loop every op splits over every axis.
+/// Nodes are ops, parameters (how they are stored, with their gradients and states) and values that several
+/// ops read (in which layout they are kept for them); edges are conversions. The capacity, if any, is of the
+/// bytes held when forward ends: parameters with their upkeep, and what backward still reads.
+struct MeshProblem {
+  StrategyGraph graph;
+  std::vector<int64_t> axis_sizes;            // of the mesh, then time
+  std::vector<std::vector<SplitOp>> options;  // by op: node i is op i
+  std::vector<int32_t> node_of;               // by tensor: of parameters and shared values; else -1
+  std::vector<std::vector<Layout>> layouts;   // by tensor that has a node: its options
+  std::vector<bool> parameter;                // by tensor
+};
+
+/// REQUIRES: check(model) is empty; `model` is stated so that it can be split (plan/form.h).
+MeshProblem mesh_problem(const Model& model, const Atoms& atoms, const Prices& prices,
+                         const MeshRequest& request);
+
+/// The seconds of a plan on the same costs: its ops and parameters as it splits them, what is open at its
+/// best. Nothing: it is over the memory. REQUIRES: the mesh of the plan is that of the problem; one stage,
+/// one micro-batch, no loops.
+std::optional<StrategyChoice> price_plan(const MeshProblem& problem, const Transformed& plan);
+
+}  // namespace partita
