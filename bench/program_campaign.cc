@@ -44,6 +44,7 @@ const Sample kSamples[] = {
      {.pp = 2,
       .loss_pieces = 2,
       .microbatches = 4,
+      .schedule = "zb-h1",
       .optimizer = {.clip = 1, .precision = {.loss_scale = 8}}}},
 };
 
