@@ -1,11 +1,12 @@
 """Partita: the fastest way to run a PyTorch training step on a cluster that fits in memory."""
 
 from .capture import capture
+from .design import Design, design
 from .errors import Infeasible, InputError, RunError
 from .model import Model
 from .parallelize import Step, parallelize
-from .plan import Plan, plan, recipe
+from .plan import Plan, plan, recipe, verify
 from .register import register
 
-__all__ = ["Infeasible", "InputError", "Model", "Plan", "RunError", "Step", "capture", "parallelize", "plan", "recipe",
-           "register"]
+__all__ = ["Design", "Infeasible", "InputError", "Model", "Plan", "RunError", "Step", "capture", "design", "parallelize",
+           "plan", "recipe", "register", "verify"]

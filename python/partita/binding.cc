@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "lower/lower.h"
 #include "model/row.h"
+#include "plan/design.h"
 #include "run/session.h"
 #include "run/straight_line.h"
 #include "run/torch/counting_allocator.h"
@@ -119,6 +120,34 @@ std::vector<std::tuple<std::string, Bytes, Bytes, Bytes>> workspace(const std::s
   return rows;
 }
 
+/// A Design with the model it refers to.
+struct OwnDesign {
+  OwnDesign(const std::string& json, int64_t ranks)
+      : model(parse_model(json, "model")), design(model, ranks) {}
+  Model model;
+  Design design;
+};
+
+void bind_design(py::module_& m) {
+  using Names = std::vector<std::string>;
+  py::class_<OwnDesign>(m, "Design", "A plan by hand: see partita.design.")
+      .def(py::init<const std::string&, int64_t>(), py::arg("model"), py::arg("ranks"))
+      .def("split", [](OwnDesign& d, const std::string& ops, const std::string& atom, int64_t parts,
+                       const std::string& axis) { d.design.split(ops, atom, parts, axis); })
+      .def("assign", [](OwnDesign& d, const Names& ops,
+                        const std::vector<int32_t>& devices) { d.design.assign(ops, devices); })
+      .def("loop", [](OwnDesign& d, const Names& ops, const std::string& atom, int64_t pieces,
+                      bool through) { d.design.loop(ops, atom, pieces, through); })
+      .def("store", [](OwnDesign& d, const std::string& params, const std::string& what,
+                       const std::string& axis) { d.design.store(params, what, axis); })
+      .def("recompute", [](OwnDesign& d, const Names& ops) { d.design.recompute(ops); })
+      .def("microbatches", [](OwnDesign& d, int64_t count) { d.design.microbatches(count); })
+      .def("order", [](OwnDesign& d, const std::string& schedule) { d.design.order(schedule); })
+      .def("order", [](OwnDesign& d, const Names& rows) { d.design.order(rows); })
+      .def("cut", [](OwnDesign& d, int64_t count, int passes) { return cut(d.model, count, passes); })
+      .def("plan", [](OwnDesign& d) { return to_json(d.design.plan()); });
+}
+
 }  // namespace
 }  // namespace partita
 
@@ -152,4 +181,5 @@ PYBIND11_MODULE(_partita, m) {
       .def("parameters", parameters, "Updated parameters after the last step, whole.")
       .def("buffers", buffers)
       .def("peak_bytes", &Session::peak_bytes, "By rank, since the beginning.");
+  bind_design(m);
 }

@@ -73,15 +73,26 @@ def recipe(name: str, model: Model, ranks: int, **options) -> Plan:
     return Plan(_ask("recipe", model, {"ranks": ranks, **options}, name)["plan"])
 
 
+def verify(model: Model, plan: Plan, **options) -> dict:
+    """Runs the plan and one device for two steps on the same batches and compares them: `equal`, `max_grad_error`, ...
+
+    options: further flags of `partita verify`, such as dtype="float64".
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.json"
+        plan.save(path)
+        return _ask("verify", model, options, after=[path])
+
+
 def _mebibytes(row) -> str:
     return f"{max(row['peak_bytes']) / 2**20:.2f} MiB"
 
 
-def _ask(verb, model, flags, *words) -> dict:
+def _ask(verb, model, flags, *words, after=()) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"step{SUFFIX}"
         model.save(path)
-        return json.loads(_call(verb, *words, path, "--json", **flags))
+        return json.loads(_call(verb, *words, path, *after, "--json", **flags))
 
 
 def _call(*words, **flags) -> str:

@@ -156,6 +156,16 @@ void find_streams(Schedule& schedule, std::string_view where) {
     for (Step& step : list) step.stream = stream_of[step.microbatch];
 }
 
+// Where the first stages have no backward, they are passes through the weights of the last ones.
+int passes_of(const Schedule& schedule) {
+  int first = schedule.stages;
+  for (const std::vector<Step>& list : schedule.order)
+    for (const Step& step : list)
+      if (step.kind != StepKind::kForward) first = std::min(first, step.stage);
+  int trained = schedule.stages - first;
+  return trained > 0 && schedule.stages % trained == 0 ? schedule.stages / trained : 1;
+}
+
 }  // namespace
 
 std::string to_csv(const Schedule& schedule) {
@@ -187,6 +197,7 @@ Schedule parse_csv(std::string_view text, std::string_view where) {
     }
   need_every_step(schedule, where);
   find_streams(schedule, where);
+  schedule.passes = passes_of(schedule);
   if (std::vector<std::string> problems = check(schedule); !problems.empty())
     input_error("{}: {}", where, problems.front());
   return schedule;
