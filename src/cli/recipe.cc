@@ -21,6 +21,8 @@ struct NameRow {
   int zero = 0;
   bool sequence = false;
   int64_t pieces = 1, loss_pieces = 1;
+  bool experts = false;
+  const char* schedule = nullptr;
 };
 constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
                               {"zero1", &RecipeSpec::dp, 1},
@@ -30,7 +32,9 @@ constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
                               {"sp", &RecipeSpec::tp, 0, true},
                               {"pipeline", &RecipeSpec::pp},
                               {"coshard", &RecipeSpec::dp, 0, false, 2},
-                              {"loss-pieces", &RecipeSpec::dp, 0, false, 1, 4}};
+                              {"loss-pieces", &RecipeSpec::dp, 0, false, 1, 4},
+                              {"ep", &RecipeSpec::dp, 0, false, 1, 1, true},
+                              {"3f1b", &RecipeSpec::pp, 0, false, 1, 1, false, "3f1b"}};
 
 /// Zero: not given.
 struct Options {
@@ -75,6 +79,8 @@ RecipeSpec spec_of(const Options& options) {
                 spec.dp, spec.tp, spec.pp, options.ranks);
   spec.zero = std::max(spec.zero, row.zero);
   spec.sequence = row.sequence;
+  spec.experts = row.experts;
+  if (row.schedule) spec.schedule = row.schedule;
   spec.pieces = std::max(spec.pieces, row.pieces);
   if (spec.loss_pieces == 1) spec.loss_pieces = row.loss_pieces;
   if (options.waves) spec.chunks = 2 * options.waves;
@@ -104,8 +110,8 @@ void add_recipe(CLI::App& app, Command& command) {
   RecipeSpec& sizes = options->sizes;
   auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
   app.add_option("NAME", options->name,
-                 "dp, zero1, zero2, zero3, tp, sp, pipeline, coshard or loss-pieces; it gets the ranks the "
-                 "sizes below leave")
+                 "dp, zero1, zero2, zero3, tp, sp, ep, pipeline, 3f1b, coshard or loss-pieces; it gets the "
+                 "ranks the sizes below leave")
       ->required();
   add_model_input(app, options->model);
   app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);

@@ -78,6 +78,7 @@ std::vector<RecomputeRule> repeated_modules(const Model& model) {
 }
 
 std::string dp_summary(const RecipeSpec& spec) {
+  if (spec.experts) return fmt::format("ep{}{}", spec.dp, spec.zero ? fmt::format(" zero{}", spec.zero) : "");
   if (!spec.zero) return fmt::format("dp{}", spec.dp);
   if (spec.replicas == 1) return fmt::format("zero{}-{}", spec.zero, spec.dp);
   return fmt::format("{} replicas of zero{}-{}", spec.replicas, spec.zero, spec.dp / spec.replicas);
@@ -131,6 +132,25 @@ std::string sequence_atom(const Model& model, const Atoms& atoms) {
         atoms.dims[t].size() > 1 && !atoms.dims[t][1].empty())
       return atoms.names[atoms.dims[t][1][0].value];
   return "";
+}
+
+std::vector<std::string> expert_atoms(const Model& model, const Atoms& atoms) {
+  std::set<AtomId> batched;
+  for (size_t i = 0; i < model.ops.size(); ++i)
+    if (model.ops[i].target == "aten.bmm.default")
+      for (const Loop& loop : atoms.ops[i].loops)
+        if (!loop.frozen && loop.ins.size() == 2 && loop.ins[0].dim == 0 && loop.ins[1].dim == 0)
+          batched.insert(loop.atom);
+  std::vector<std::string> names;
+  for (size_t t = 0; t < model.tensors.size(); ++t) {
+    const Tensor& tensor = model.tensors[t];
+    if (tensor.role != Role::kParameter || tensor.shape.size() != 3 || atoms.dims[t][0].size() != 1) continue;
+    AtomId atom = atoms.dims[t][0][0];
+    if (batched.contains(atom) &&
+        std::find(names.begin(), names.end(), atoms.names[atom.value]) == names.end())
+      names.push_back(atoms.names[atom.value]);
+  }
+  return names;
 }
 
 RecipeBook::RecipeBook(const Model& model) : model_(model), split_{.model = decompose(model)} {
@@ -243,7 +263,11 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
       plan.split.push_back({.axis = "replica", .atoms = {batch}});
     }
     plan.mesh.push_back({"dp", spec.dp / spec.replicas});
-    plan.split.push_back({.axis = "dp", .atoms = {batch}});
+    std::vector<std::string> atoms;
+    if (spec.experts) atoms = expert_atoms(split_.model, split_.atoms);
+    if (spec.experts && atoms.empty()) input_error("recipe: this model has no experts to split; try dp");
+    atoms.push_back(batch);
+    plan.split.push_back({.axis = "dp", .atoms = std::move(atoms)});
     constexpr const char* kCut[] = {"", "state", "gradient", "parameter"};
     if (spec.zero) plan.store.push_back({.axis = "dp", .what = kCut[spec.zero]});
   }

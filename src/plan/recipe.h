@@ -16,6 +16,7 @@ struct RecipeSpec {
   int64_t loss_pieces = 1;  // head and loss, forward and backward, in this many pieces of the tokens
   int zero = 0;             // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
   int64_t replicas = 1;     // of what zero keeps in pieces, each over dp / replicas ranks (HSDP)
+  bool experts = false;     // over dp: ops of experts split them instead of the batch (expert parallel)
   bool sequence = false;    // what tp leaves whole is split along the tokens (sequence parallel)
   bool recompute = false;   // repeated modules are run again in backward, each from its inputs
   int64_t microbatches = 1;
@@ -63,6 +64,9 @@ std::string batch_atom(const Model& model, const Atoms& atoms);
 
 /// The atom of the tokens: dimension 1 of the first batch input of whole numbers; "" where there is none.
 std::string sequence_atom(const Model& model, const Atoms& atoms);
+
+/// The atoms of experts: dimension 0 of parameters that batched products take one by one.
+std::vector<std::string> expert_atoms(const Model& model, const Atoms& atoms);
 
 /// Atoms that can be split over `parts` ranks at the price of sums alone: every value that has them is used
 /// in pieces, nothing is gathered. Heads and hidden of a Transformer come out. Families of atoms that share a

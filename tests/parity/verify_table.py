@@ -15,6 +15,7 @@ DATA, PAGE = ROOT / "tests" / "data", ROOT / "docs" / "verify.md"
 
 # What a user asks `partita recipe` for, and the captured models it runs on: two layers and a batch of 4, or four
 # layers and a batch of 8 where a pipeline needs them.
+MOE = ("mixtral-tiny",)
 SMALL, DEEP = ("gpt2-tiny", "llama-tiny"), ("gpt2-tiny4", "llama-tiny4")
 PLANS = [
     ("one rank", SMALL, "dp --ranks 1"),
@@ -51,6 +52,10 @@ PLANS = [
     ("dp3, clipped", SMALL, "dp --ranks 3 --clip 0.1"),
     ("zero3-2 x tp2, clipped, loss scale", SMALL, "zero3 --ranks 4 --tp 2 --clip 0.1 --precision loss_scale=1024"),
     ("dp2 x pp2, batch of 8, clipped", DEEP, "pipeline --ranks 4 --dp 2 --microbatches 4 --clip 0.1"),
+    ("ep2", MOE, "ep --ranks 2"),
+    ("ep4", MOE, "ep --ranks 4"),
+    ("ep2 x tp2, zero1", MOE, "ep --ranks 4 --tp 2 --zero 1"),
+    ("ep2 x pp2, one micro-batch", MOE, "ep --ranks 4 --pp 2 --microbatches 1"),
     ("zero3-2 x tp2 x pp2", DEEP, "zero3 --ranks 8 --tp 2 --pp 2 --microbatches 2"),
 ]
 
@@ -65,6 +70,9 @@ def partita(command, *words):
 def verify(command, folder, model, recipe):
     name, *flags = recipe.split()
     captured, plan = DATA / f"{model}.model.json", pathlib.Path(folder) / "plan.json"
+    if not captured.exists():
+        captured = pathlib.Path(folder) / captured.name
+        partita(command, "models", model, "--batch", "4", "-o", str(captured))
     partita(command, "recipe", name, str(captured), *flags, "-o", str(plan))
     return partita(command, "verify", str(captured), str(plan), "--dtype", "float64", "--ignored-labels")
 
