@@ -40,9 +40,20 @@ class Plan:
 
     def schedule(self) -> str:
         """Which stage runs which micro-batch when, one line per stage; a backward drawn twice as long as a forward."""
-        flags = {"name": self.data["schedule"], "devices": len(self.data["stages"]),
-                 "microbatches": self.data["microbatches"], "forward": 1, "backward": 2}
-        return _call("lab", "schedule", "--show", **flags)
+        if self.data.get("order"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "order.csv"
+                path.write_text("".join(f"{row}\n" for row in self.data["order"]))
+                return _call("lab", "schedule", "--show", csv=path)
+        stages = self.data["stages"]
+        sites = {tuple(devices) for stage in stages for devices in [stage["devices"], *stage.get("copies", [])]}
+        chunks = len(stages) // len(sites)
+        flags = {"waves": chunks // 2} if self.data["schedule"] == "wave" else {"chunks": chunks if chunks > 1 else None}
+        flags |= {"name": self.data["schedule"], "devices": len(sites), "microbatches": self.data["microbatches"], "forward": 1}
+        try:
+            return _call("lab", "schedule", "--show", backward=2, **flags)
+        except InputError:  # it runs input and weight gradients apart
+            return _call("lab", "schedule", "--show", input_grad=1, weight_grad=1, **flags)
 
     def to_json(self) -> str:
         return json.dumps(self.data, indent=1) + "\n"

@@ -24,6 +24,7 @@ struct Value {
   int state = -1;             // loaded optimizer state of the tensor
   int storage = -1;           // the value whose storage it shares; itself where it has its own
   std::optional<DType> as;    // a copy in another dtype than the tensor's
+  int stream = -1;            // loaded per micro-batch: of those that go in this direction
   int loop = -1, piece = -1;  // inside a LoopRule's loop: which, and which piece
 };
 

@@ -40,24 +40,24 @@ class CodeWriter {
   Layout replicated() const { return Layout(split_.axis_sizes.size()); }
   size_t time() const { return split_.time_axis(); }
   bool loops() const { return plan_.microbatches > 1; }
-  Segment segment_of(size_t op, int stage) const {
-    if (!model_.ops[op].backward) return {Segment::kForward, stage};
-    return {weight_[op] ? Segment::kWeight : Segment::kBackward, stage};
+  Segment segment_of(size_t op, int stage, int stream) const {
+    if (!model_.ops[op].backward) return {Segment::kForward, stage, stream};
+    return {weight_[op] ? Segment::kWeight : Segment::kBackward, stage, stream};
   }
-  int site_of(const Segment& segment) const { return sites_.of_stage[segment.stage]; }
+  int site_of(const Segment& segment) const { return sites_.of(segment.stage, segment.stream); }
   /// The stage that makes it; of several the first.
   int home_stage(TensorId tensor) const {
     const std::vector<int>& stages = assigned_.stages[producer_[tensor.value]];
     return stages.empty() ? 0 : stages.front();
   }
-  int home(TensorId tensor) const { return sites_.of_stage[home_stage(tensor)]; }
+  int home(TensorId tensor, int stream) const { return sites_.of(home_stage(tensor), stream); }
   const Layout& made_of(TensorId tensor) const {
     const Op& producer = model_.ops[producer_[tensor.value]];
     size_t o = std::find(producer.outputs.begin(), producer.outputs.end(), tensor) - producer.outputs.begin();
     return split_.ops[producer_[tensor.value]].made[o];
   }
   bool run_again(int site, Segment segment, TensorId tensor) const {
-    return dropped_[tensor.value] && segment.backward() && home(tensor) == site;
+    return dropped_[tensor.value] && segment.backward() && home(tensor, segment.stream) == site;
   }
   bool cut_by_loop(const Layout& layout) const {
     return place_.loop >= 0 && layout[split_.loop_axis[place_.loop]].kind != AxisLayout::kReplicated;
@@ -70,7 +70,7 @@ class CodeWriter {
 
   // write_code.cc
   void find_weight_ops();
-  std::vector<Segment> segments_of(size_t i) const;
+  std::vector<Segment> segments_of(size_t i, int stream) const;
   void find_wanted_after();
   void find_dropped();
   int block_named(const std::string& name) const;
@@ -84,10 +84,11 @@ class CodeWriter {
   bool usable(int site, const Available& one, Segment segment) const;
   int want(int site, Segment segment, TensorId tensor, const Layout& need, std::optional<DType> as = {});
   int best_source(int site, Segment segment, TensorId tensor, const Layout& need, std::optional<DType> as);
-  int load(int site, TensorId tensor, const Layout& layout);
+  int load(int site, TensorId tensor, const Layout& layout, int stream);
   void obtain(int site, Segment segment, TensorId tensor, const Layout& need);
   void make_again(int site, Segment segment, TensorId tensor, const Layout& need);
   void bring(int site, Segment segment, TensorId tensor, const Layout& need);
+  void merge(int site, TensorId tensor);
   int convert(int site, Segment segment, int source, const Layout& need);
   int cast(int site, Segment segment, int source, DType dtype);
   bool is_segment_only(int site, int id);

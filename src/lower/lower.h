@@ -26,6 +26,7 @@ struct Partitioned {
 /// After the second: every site has a total order of its steps.
 struct Ordered {
   static constexpr int64_t kEnd = INT64_MAX;  // after the loop
+  static constexpr int64_t kNever = -1;       // a micro-batch that goes the other way
 
   Partitioned parts;
   Schedule schedule;
@@ -35,6 +36,8 @@ struct Ordered {
 
   /// When a segment starts in one order of all steps that the schedule allows.
   int64_t start(const Segment& segment, int microbatch) const;
+  /// The direction in which a micro-batch goes.
+  int stream_of(int microbatch) const;
   /// Are weight gradients apart from the rest of backward anywhere?
   bool apart() const;
 };

@@ -119,6 +119,10 @@ class Materializer {
       coordinates[split_.time_axis()] = m;
       for (const auto& [segment, steps] : code_.sites[site].segments) {
         if (!segment.in_loop() && m > 0) continue;
+        if (segment.in_loop() && ordered_.start(segment, static_cast<int>(m)) == Ordered::kNever) {
+          bodies[segment].push_back({});
+          continue;
+        }
         std::vector<int64_t> kind = coordinates;
         for (size_t axis = 0; axis < kind.size(); ++axis)
           if (!sensitive_[segment][axis]) kind[axis] = 0;
@@ -136,7 +140,8 @@ class Materializer {
   std::string name_of(const Segment& segment, int site) const {
     constexpr const char* kNames[] = {"prologue", "forward", "backward", "weight", "epilogue"};
     int stage = segment.in_loop() ? segment.stage : ordered_.sites.stages[site].front();
-    return fmt::format("stage{}.{}", stage, kNames[segment.kind]);
+    std::string copy = segment.stream > 0 ? fmt::format(".copy{}", segment.stream) : "";
+    return fmt::format("stage{}{}.{}", stage, copy, kNames[segment.kind]);
   }
 
   // On which axes does the code of a segment depend on where a rank stands? Where pieces are not all equal,
@@ -181,6 +186,7 @@ class Materializer {
       int id = static_cast<int>(v);
       int64_t count = placement.slot(id).space == Space::kFrame ? plan_.microbatches : 1;
       for (int64_t m = 0; m < count; ++m) {
+        if (values[v].stream >= 0 && values[v].stream != ordered_.stream_of(static_cast<int>(m))) continue;
         coordinates[split_.time_axis()] = m;
         instantiator.stand_at(coordinates);
         rank.loads.push_back({.slot = placement.slot(id),

@@ -19,11 +19,11 @@ Schedule schedule_of(const Plan& plan, const Sites& sites) {
 }
 
 void check_size(const Schedule& schedule, const Plan& plan, const Sites& sites) {
-  if (schedule.streams > 1)
+  if (schedule.streams != sites.streams)
     input_error(
-        "plan: schedule {} keeps every stage on {} devices, one for each direction, which a plan cannot "
-        "say yet; try wave",
-        plan.schedule, schedule.streams);
+        "plan: schedule {} keeps every stage {} times, one for each direction, the plan {} times; give "
+        "its stages copies",
+        plan.schedule, schedule.streams, sites.streams);
   if (schedule.stages != static_cast<int>(plan.stages.size()) || schedule.devices != sites.count())
     input_error(
         "plan: schedule {} has {} stages on {} devices, the plan {} on {}; try another schedule, or give "
@@ -37,12 +37,13 @@ void check_size(const Schedule& schedule, const Plan& plan, const Sites& sites) 
 // The stages of a device of the schedule are the stages of one site.
 std::vector<int> devices_of_sites(const Schedule& schedule, const Plan& plan, const Sites& sites) {
   std::vector<int> device(sites.count(), -1);
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    if (schedule.devices_of(stage, 0).size() != 1)
+  for (int k = 0; k < schedule.stages * schedule.streams; ++k) {
+    int stage = k % schedule.stages, stream = k / schedule.stages;
+    if (schedule.devices_of(stage, stream).size() != 1)
       input_error("plan: schedule {} runs stage {} on several devices at once, which a plan cannot say yet",
                   plan.schedule, stage);
-    int here = schedule.device_of(stage);
-    int& known = device[sites.of_stage[stage]];
+    int here = schedule.device_of(stage, stream);
+    int& known = device[sites.of(stage, stream)];
     bool taken = known < 0 && std::find(device.begin(), device.end(), here) != device.end();
     if (taken || (known >= 0 && known != here))
       input_error(
@@ -62,6 +63,12 @@ int64_t Ordered::start(const Segment& segment, int microbatch) const {
   auto found = starts.find(segment);
   CHECK(found != starts.end());
   return found->second[microbatch];
+}
+
+int Ordered::stream_of(int microbatch) const {
+  for (const auto& [segment, at] : starts)
+    if (at[microbatch] != kNever) return segment.stream;
+  return 0;
 }
 
 bool Ordered::apart() const {
@@ -84,7 +91,7 @@ Ordered order(const Partitioned& parts, const Plan& plan) {
       const Step& step = out.schedule.order[device][k];
       for (const Segment& segment : segments_of(step)) {
         std::vector<int64_t>& starts = out.starts[segment];
-        starts.resize(plan.microbatches);
+        starts.resize(plan.microbatches, Ordered::kNever);
         starts[step.microbatch] = run.start[device][k];
       }
     }

@@ -15,7 +15,8 @@ namespace partita {
 struct Segment {
   enum Kind : uint8_t { kPrologue, kForward, kBackward, kWeight, kEpilogue };
   Kind kind = kPrologue;
-  int stage = 0;  // of those inside the loop
+  int stage = 0;   // of those inside the loop
+  int stream = 0;  // the direction of the micro-batches it is for
 
   bool in_loop() const { return kind != kPrologue && kind != kEpilogue; }
   bool backward() const { return kind == kBackward || kind == kWeight; }
@@ -23,7 +24,7 @@ struct Segment {
   /// The order in which a micro-batch meets them, weight gradients at once: up the stages, then down.
   auto order() const {
     int step = kind == kForward ? stage : backward() ? -stage : 0;
-    return std::tuple(kind == kWeight ? kBackward : kind, step, kind == kWeight);
+    return std::tuple(kind == kWeight ? kBackward : kind, stream, step, kind == kWeight);
   }
   bool operator==(const Segment&) const = default;
   auto operator<=>(const Segment& other) const { return order() <=> other.order(); }
@@ -31,9 +32,11 @@ struct Segment {
 inline constexpr Segment kPrologue{Segment::kPrologue};
 inline constexpr Segment kEpilogue{Segment::kEpilogue};
 
-/// Is `a` over when `b` starts, whatever the schedule (or the same)? When weight gradients run is up to it.
+/// Is `a` over when `b` starts, whatever the schedule (or the same)? When weight gradients run is up to it,
+/// and no micro-batch goes in two directions.
 inline bool precedes(const Segment& a, const Segment& b) {
   if (a == b) return true;
+  if (a.in_loop() && b.in_loop() && a.stream != b.stream) return false;
   return a < b && (a.kind != Segment::kWeight || b == kEpilogue);
 }
 
@@ -41,15 +44,15 @@ inline bool precedes(const Segment& a, const Segment& b) {
 inline std::vector<Segment> segments_of(const Step& step) {
   switch (step.kind) {
     case StepKind::kForward:
-      return {{Segment::kForward, step.stage}};
+      return {{Segment::kForward, step.stage, step.stream}};
     case StepKind::kInputGrad:
-      return {{Segment::kBackward, step.stage}};
+      return {{Segment::kBackward, step.stage, step.stream}};
     case StepKind::kWeightGrad:
-      return {{Segment::kWeight, step.stage}};
+      return {{Segment::kWeight, step.stage, step.stream}};
     case StepKind::kBackward:
       break;
   }
-  return {{Segment::kBackward, step.stage}, {Segment::kWeight, step.stage}};
+  return {{Segment::kBackward, step.stage, step.stream}, {Segment::kWeight, step.stage, step.stream}};
 }
 
 }  // namespace partita

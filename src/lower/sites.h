@@ -8,10 +8,12 @@ namespace partita {
 
 /// The devices that run one or several stages of a plan. Stages share all of their devices or none.
 struct Sites {
-  std::vector<int> of_stage;                  // in the order in which stages name them
+  std::vector<int> of_stage;                  // stages of the first stream, then their copies
   std::vector<std::vector<int32_t>> devices;  // of each site, in mesh order
-  std::vector<std::vector<int>> stages;       // of each site, ascending
+  std::vector<std::vector<int>> stages;       // of each site
+  int streams = 1;                            // copies of every stage
 
+  int of(int stage, int stream) const { return of_stage[stream * of_stage.size() / streams + stage]; }
   int count() const { return static_cast<int>(devices.size()); }
 };
 

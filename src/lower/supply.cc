@@ -10,7 +10,9 @@ namespace partita {
 bool CodeWriter::usable(int site, const Available& one, Segment segment) const {
   const Value& v = value(site, one.value);
   if (v.piece >= 0 && (v.loop != place_.loop || v.piece != place_.piece)) return false;
-  if (v.accumulator) return segment == kEpilogue;
+  if (v.stream >= 0 && v.stream != segment.stream) return false;
+  // Of several streams each sums up its own micro-batches.
+  if (v.accumulator) return segment == kEpilogue && sites_.streams == 1;
   if (one.segment_only) return v.made == segment;
   if (run_again(site, segment, v.tensor))
     return v.made.backward() && v.made.stage == segment.stage && precedes(v.made, segment);
@@ -41,7 +43,8 @@ int CodeWriter::want(int site, Segment segment, TensorId tensor, const Layout& n
     Layout kept = need;
     for (size_t axis = role == Role::kBatchInput ? time() + 1 : time(); axis < kept.size(); ++axis)
       kept[axis] = AxisLayout{};
-    int id = load(site, tensor, kept);
+    bool by_stream = sites_.streams > 1 && kept[time()].kind == AxisLayout::kShard;
+    int id = load(site, tensor, kept, by_stream ? segment.stream : -1);
     return kept == need ? id : convert(site, segment, id, need);
   }
   if (int source = best_source(site, segment, tensor, need, as); source >= 0)
@@ -70,21 +73,23 @@ int CodeWriter::best_source(int site, Segment segment, TensorId tensor, const La
   return best;
 }
 
-int CodeWriter::load(int site, TensorId tensor, const Layout& layout) {
+int CodeWriter::load(int site, TensorId tensor, const Layout& layout, int stream) {
   bool lasting = model_[tensor].role != Role::kBatchInput;
-  int id = add_value(site, {.tensor = tensor, .layout = layout, .loaded = true, .lasting = lasting});
+  int id = add_value(
+      site, {.tensor = tensor, .layout = layout, .loaded = true, .lasting = lasting, .stream = stream});
   have(site, tensor).push_back({id, false});
   return id;
 }
 
 void CodeWriter::obtain(int site, Segment segment, TensorId tensor, const Layout& need) {
   if (model_[tensor].role == Role::kParameter) {
-    load(site, tensor, split_.stored[tensor.value]);
+    load(site, tensor, split_.stored[tensor.value], -1);
     return;
   }
   size_t op = producer_[tensor.value];
   Level level = split_.ops[op].level;
   if (run_again(site, segment, tensor)) return make_again(site, segment, tensor, need);
+  if (level == Level::kInside && segment == kEpilogue && sites_.streams > 1) return merge(site, tensor);
   if (level == Level::kInside) return bring(site, segment, tensor, need);
   bool early = level == Level::kBefore && !is_view(model_.ops[op]);
   emit(site, early ? kPrologue : segment, op);
@@ -111,9 +116,9 @@ void CodeWriter::make_again(int site, Segment segment, TensorId tensor, const La
 // From the site that makes it, to the same coordinates of this one.
 // Pieces of a loop are cut out where the loop runs.
 void CodeWriter::bring(int site, Segment segment, TensorId tensor, const Layout& need) {
-  int from = home(tensor);
+  int from = home(tensor, segment.stream);
   CHECK(from != site);
-  Segment after = segment_of(producer_[tensor.value], home_stage(tensor));
+  Segment after = segment_of(producer_[tensor.value], home_stage(tensor), segment.stream);
   int source = -1;
   if (segment == kEpilogue) {
     for (const Available& one : have(from, tensor))
@@ -135,6 +140,39 @@ void CodeWriter::bring(int site, Segment segment, TensorId tensor, const Layout&
   int arrived = add_value(site, {.tensor = tensor, .layout = sent.layout, .made = segment, .as = sent.as});
   have(site, tensor).push_back({arrived, false});
   code_.transfers.push_back({from, site, source, arrived, after, segment});
+}
+
+// Every stream has summed up the micro-batches that went its way: the sums travel before the epilogue, and
+// are added there.
+void CodeWriter::merge(int site, TensorId tensor) {
+  int sum = -1;
+  for (int from = 0; from < sites_.count(); ++from) {
+    std::vector<int> parts;
+    for (const Available& one : have(from, tensor))
+      if (value(from, one.value).accumulator) parts.push_back(one.value);
+    for (int part : parts) {
+      Value next = value(from, part);
+      next.accumulator = false;
+      next.made = kEpilogue;
+      if (from != site) {
+        next.storage = -1;
+        int arrived = add_value(site, next);
+        code_.transfers.push_back({from, site, part, arrived, kEpilogue, kEpilogue});
+        part = arrived;
+      }
+      if (sum >= 0) {
+        Value total = value(site, sum);
+        total.accumulator = false;
+        total.made = kEpilogue;
+        int id = add_value(site, total);
+        push(site, kEpilogue, {.kind = InstrKind::kAdd, .in = {sum, part}, .out = {id}});
+        part = id;
+      }
+      sum = part;
+    }
+  }
+  CHECK(sum >= 0);
+  have(site, tensor).push_back({sum, false});
 }
 
 int CodeWriter::convert(int site, Segment segment, int source, const Layout& need) {

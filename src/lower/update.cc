@@ -15,7 +15,10 @@ int CodeWriter::held_value(int site, TensorId parameter) {
 void CodeWriter::fetch_gradient(TensorId parameter, TensorId gradient) {
   for (int site = 0; site < static_cast<int>(code_.sites.size()); ++site) {
     bool made_inside = split_.ops[producer_[gradient.value]].level == Level::kInside;
-    if (held_value(site, parameter) >= 0 && made_inside && home(gradient) != site)
+    if (held_value(site, parameter) < 0 || !made_inside) continue;
+    if (sites_.streams > 1)
+      merge(site, gradient);
+    else if (home(gradient, 0) != site)
       bring(site, kEpilogue, gradient, replicated());
   }
 }

@@ -29,13 +29,15 @@ CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& 
 }
 
 Code CodeWriter::write() {
-  for (size_t i = 0; i < model_.ops.size(); ++i)
-    for (const Segment& segment : segments_of(i)) take(segment, i);
-  run_pending();
-  int last = sites_.of_stage[assigned_.loss_stage];
+  for (int stream = 0; stream < sites_.streams; ++stream) {
+    for (size_t i = 0; i < model_.ops.size(); ++i)
+      for (const Segment& segment : segments_of(i, stream)) take(segment, i);
+    run_pending();
+  }
+  int last = sites_.of(assigned_.loss_stage, 0);
   code_.sites[last].loss = want(last, kEpilogue, model_.loss, replicated());
   for (auto [buffer, value] : model_.buffers) {
-    int site = producer_[value.value] < 0 ? 0 : home(value);
+    int site = producer_[value.value] < 0 ? 0 : home(value, 0);
     code_.sites[site].buffers.push_back({want(site, kEpilogue, value, replicated()), buffer});
   }
   for (auto [parameter, gradient] : model_.gradients) fetch_gradient(parameter, gradient);
@@ -53,11 +55,11 @@ Code CodeWriter::write() {
 }
 
 // Where it runs: once on every site, in the segment that the others on that site come after.
-std::vector<Segment> CodeWriter::segments_of(size_t i) const {
+std::vector<Segment> CodeWriter::segments_of(size_t i, int stream) const {
   std::map<int, Segment> of_site;
   for (int stage : assigned_.stages[i]) {
-    Segment segment = segment_of(i, stage);
-    auto [known, fresh] = of_site.try_emplace(sites_.of_stage[stage], segment);
+    Segment segment = segment_of(i, stage, stream);
+    auto [known, fresh] = of_site.try_emplace(site_of(segment), segment);
     if (!fresh) known->second = std::min(known->second, segment);
   }
   std::vector<Segment> all;

@@ -43,15 +43,22 @@ void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults&
     std::string where = fmt::format("stages[{}]", s);
     if (stage.ops.empty()) faults.push_back(fmt::format("{}: has no ops", where));
     for (const std::string& pattern : stage.ops) check_pattern(pattern, ops, where, faults);
-    if (static_cast<int64_t>(stage.devices.size()) != plan.mesh_size())
-      faults.push_back(
-          fmt::format("{}: {} devices, but the mesh has {}", where, stage.devices.size(), plan.mesh_size()));
-    if (!sites.insert(stage.devices).second) continue;
-    for (int32_t device : stage.devices)
-      if (!used.insert(device).second)
-        faults.push_back(fmt::format(
-            "{}: device {} is used twice; give every stage devices of its own, or the same as another's",
-            where, device));
+    if (stage.copies.size() != plan.stages[0].copies.size())
+      faults.push_back(fmt::format("{}: has {} copies, stages[0] has {}", where, stage.copies.size(),
+                                   plan.stages[0].copies.size()));
+    std::vector<std::vector<int32_t>> lists = stage.copies;
+    lists.insert(lists.begin(), stage.devices);
+    for (const std::vector<int32_t>& devices : lists) {
+      if (static_cast<int64_t>(devices.size()) != plan.mesh_size())
+        faults.push_back(
+            fmt::format("{}: {} devices, but the mesh has {}", where, devices.size(), plan.mesh_size()));
+      if (!sites.insert(devices).second) continue;
+      for (int32_t device : devices)
+        if (!used.insert(device).second)
+          faults.push_back(fmt::format(
+              "{}: device {} is used twice; give every stage devices of its own, or the same as another's",
+              where, device));
+    }
   }
   if (plan.stages.empty()) faults.push_back("stages: needs at least one");
   int32_t next = 0;

@@ -12,12 +12,18 @@ constexpr int kVersion = 1;
 constexpr int64_t kMaxDevices = 1 << 20;
 constexpr int64_t kMaxSize = int64_t{1} << 48;  // of the batch
 
+std::vector<int32_t> read_devices(const JsonIn& in) {
+  std::vector<int32_t> devices;
+  for (size_t i = 0; i < in.size(); ++i)
+    devices.push_back(static_cast<int32_t>(in[i].integer(0, kMaxDevices - 1)));
+  return devices;
+}
+
 Stage read_stage(const JsonIn& in) {
-  in.only({"ops", "devices"});
-  Stage stage{.ops = in["ops"].texts()};
-  JsonIn devices = in["devices"];
-  for (size_t i = 0; i < devices.size(); ++i)
-    stage.devices.push_back(static_cast<int32_t>(devices[i].integer(0, kMaxDevices - 1)));
+  in.only({"ops", "devices", "copies"});
+  Stage stage{.ops = in["ops"].texts(), .devices = read_devices(in["devices"])};
+  if (in.has("copies"))
+    for (size_t i = 0; i < in["copies"].size(); ++i) stage.copies.push_back(read_devices(in["copies"][i]));
   return stage;
 }
 
@@ -121,7 +127,10 @@ std::string to_json(const Plan& plan) {
     out["loops"].push_back(std::move(rule));
   }
   out["stages"] = Json::array();
-  for (const Stage& s : plan.stages) out["stages"].push_back({{"ops", s.ops}, {"devices", s.devices}});
+  for (const Stage& s : plan.stages) {
+    out["stages"].push_back({{"ops", s.ops}, {"devices", s.devices}});
+    if (!s.copies.empty()) out["stages"].back()["copies"] = s.copies;
+  }
   out["split"] = Json::array();
   for (const SplitRule& s : plan.split)
     out["split"].push_back({{"ops", s.ops}, {"axis", s.axis}, {"atoms", s.atoms}});

@@ -67,12 +67,15 @@ class Tree {
 }  // namespace
 
 std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& site_of_stage,
-                                   int64_t devices_each, int passes) {
-  int64_t count = static_cast<int64_t>(site_of_stage.size());
+                                   int64_t devices_each, int passes, int streams) {
+  int64_t count = static_cast<int64_t>(site_of_stage.size()) / streams;
   std::vector<Stage> stages(count);
-  for (int64_t s = 0; s < count; ++s)
+  for (size_t s = 0; s < site_of_stage.size(); ++s) {
+    Stage& stage = stages[s % count];
+    std::vector<int32_t>& devices = s < stages.size() ? stage.devices : stage.copies.emplace_back();
     for (int64_t d = 0; d < devices_each; ++d)
-      stages[s].devices.push_back(static_cast<int32_t>(site_of_stage[s] * devices_each + d));
+      devices.push_back(static_cast<int32_t>(site_of_stage[s] * devices_each + d));
+  }
   if (count == 1) {
     stages[0].ops = {"*"};
     return stages;

@@ -26,9 +26,12 @@ struct SplitRule {
 };
 
 /// Ops matching a pattern run on these devices, in mesh order. Stages share all of their devices or none.
+/// `copies`: further devices that hold it too, one list for every other direction that micro-batches go in a
+/// schedule with several (Chimera, DualPipe).
 struct Stage {
   std::vector<std::string> ops;
   std::vector<int32_t> devices;
+  std::vector<std::vector<int32_t>> copies;
   bool operator==(const Stage&) const = default;
 };
 

@@ -98,8 +98,9 @@ std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
     input_error("recipe: the order is of {} micro-batches, not {}; say --microbatches {}",
                 schedule.microbatches, spec.microbatches, schedule.microbatches);
   std::vector<int> sites;
-  for (int stage = 0; stage < schedule.stages; ++stage) sites.push_back(schedule.device_of(stage));
-  return pipeline_stages(model, sites, spec.dp * spec.tp, schedule.passes);
+  for (int stream = 0; stream < schedule.streams; ++stream)
+    for (int stage = 0; stage < schedule.stages; ++stage) sites.push_back(schedule.device_of(stage, stream));
+  return pipeline_stages(model, sites, spec.dp * spec.tp, schedule.passes, schedule.streams);
 }
 
 }  // namespace

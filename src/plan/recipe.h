@@ -74,9 +74,10 @@ std::vector<std::string> expert_atoms(const Model& model, const Atoms& atoms);
 std::vector<std::vector<std::string>> tensor_atoms(const Model& model, const Atoms& atoms, int64_t parts);
 
 /// Contiguous blocks (repeated modules, by the first number in their path) to stages, least work on the
-/// busiest. Stage s runs on `devices_each` devices, those of site `site_of_stage[s]`. A model that goes
+/// busiest. Stage s runs on `devices_each` devices, those of site `site_of_stage[s]`; where that has several
+/// times as many entries as there are stages, the later ones are its copies. A model that goes
 /// several times through the same weights (`passes`) has the stages of each pass after another.
 std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& site_of_stage,
-                                   int64_t devices_each, int passes = 1);
+                                   int64_t devices_each, int passes = 1, int streams = 1);
 
 }  // namespace partita

@@ -27,11 +27,12 @@ SCHEDULES = [
     ("interleaved", "--chunks 2", (2, 3, 4)), ("looped-bfs", "--chunks 2", (2, 3, 4)),
     ("wave", "--waves 1", (2, 3, 4)), ("wave", "--waves 2", (2,)),
     ("zb-h1", "", (2, 3, 4)), ("zb-h2", "", (2, 3, 4)), ("zb-v", "", (2, 3, 4)), ("interleaved-zb", "--chunks 2", (2, 3, 4)),
+    ("chimera", "", (2, 4)), ("bitpipe", "", (2, 4)), ("dualpipe", "", (2, 4)),
     ("v-half", "", (2, 3, 4)), ("v-min", "", (2, 3, 4)), ("dualpipev", "", (2, 3, 4)),
 ]
 INSIDE = [("1f1b", "", 4, "--dp 2"), ("wave", "--waves 1", 4, "--dp 2 --zero 1"), ("zb-v", "", 4, "--dp 2 --zero 3"),
           ("interleaved", "--chunks 2", 4, "--tp 2"), ("zb-h1", "", 4, "--dp 2 --recompute"),
-          ("v-min", "", 8, "--dp 2 --tp 2 --zero 2 --clip 0.1")]
+          ("dualpipe", "", 8, "--dp 2 --zero 1"), ("v-min", "", 8, "--dp 2 --tp 2 --zero 2 --clip 0.1")]
 
 
 def cases():
@@ -87,8 +88,9 @@ def page(rows):
     return f"""# Every schedule against one device
 
 Two steps in float64 on thread ranks; errors are relative, the tolerance is 1e-9. "peak bytes off": the most that any rank's counted peak
-differs from the predicted one. Chimera, BitPipe and DualPipe keep every stage on two devices, and the interlaced pipeline runs its
-first and last stage on all devices at once; a plan cannot say either yet. 3F1B is for models that go three times through their weights.
+differs from the predicted one. Chimera, BitPipe and DualPipe keep every stage on two devices and need an even number of them. 3F1B is for
+models that go three times through their weights. The interlaced pipeline runs its first and last stage on all devices at once, which a
+plan cannot say yet.
 Made by `python3 tests/parity/schedule_table.py build/bin/partita --write`; a share of it runs in `make test`.
 
 {table}

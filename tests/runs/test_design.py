@@ -77,7 +77,9 @@ def test_three_f_one_b():
 def test_lean_v(gpt):
     from lean_v import lean_v
 
-    holds(gpt, lean_v(gpt, devices=2, microbatches=4, pieces=4))
+    plan = lean_v(gpt, devices=2, microbatches=4, pieces=4)
+    holds(gpt, plan)
+    assert plan.schedule().startswith("device 0") and "+" in plan.schedule()
 
 
 def test_every_example_is_short():
