@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 
@@ -11,7 +12,11 @@ Elimination::Elimination(const StrategyGraph& graph, int64_t table_limit)
     : graph_(graph), limit_(table_limit) {
   for (const StrategyEdge& edge : graph.edges) {
     CHECK(edge.from < edge.to);
-    factors_.push_back({{edge.from, edge.to}, static_cast<int64_t>(edge.seconds.size())});
+    // A node with one option ties nobody: its edges are costs of the other node.
+    Factor factor{{}, static_cast<int64_t>(edge.seconds.size())};
+    for (int32_t node : {edge.from, edge.to})
+      if (graph.nodes[node].seconds.size() > 1) factor.nodes.push_back(node);
+    factors_.push_back(std::move(factor));
     std::vector<double> free;
     for (Seconds seconds : edge.seconds) free.push_back(seconds == HUGE_VAL ? HUGE_VAL : 0);
     free_edges_.push_back(std::move(free));
@@ -19,17 +24,21 @@ Elimination::Elimination(const StrategyGraph& graph, int64_t table_limit)
   order_nodes();
 }
 
-/// Combinations of options that minimising over `node` runs through; `scope` are the other nodes.
+/// Combinations of options that minimising over `node` runs through; `scope` are the other nodes, in any
+/// order. A value that all layers read has hundreds of them, so each is looked at once.
 double Elimination::join_size(const std::vector<int32_t>& factors, int32_t node,
-                              std::vector<int32_t>& scope) const {
+                              std::vector<int32_t>& scope) {
   scope.clear();
-  for (int32_t f : factors)
-    for (int32_t other : factors_[f].nodes)
-      if (other != node && std::find(scope.begin(), scope.end(), other) == scope.end())
-        scope.push_back(other);
-  std::sort(scope.begin(), scope.end());
+  seen_.resize(graph_.nodes.size());
+  seen_[node] = ++look_;
   auto size = static_cast<double>(graph_.nodes[node].seconds.size());
-  for (int32_t other : scope) size *= static_cast<double>(graph_.nodes[other].seconds.size());
+  for (int32_t f : factors)
+    for (int32_t other : factors_[f].nodes) {
+      if (seen_[other] == look_) continue;
+      seen_[other] = look_;
+      scope.push_back(other);
+      size *= static_cast<double>(graph_.nodes[other].seconds.size());
+    }
   return size;
 }
 
@@ -42,17 +51,22 @@ void Elimination::order_nodes() {
     for (int32_t node : factors_[f].nodes) factors_of[node].push_back(static_cast<int32_t>(f));
   std::vector<double> price(size);
   std::vector<int32_t> scope;
-  for (int32_t v = 0; v < size; ++v) price[v] = join_size(factors_of[v], v, scope);
-  std::vector<bool> done(size);
-  for (int32_t step = 0; step < size; ++step) {
-    int32_t best = -1;
-    for (int32_t v = 0; v < size; ++v)
-      if (!done[v] && (best < 0 || price[v] < price[best])) best = v;
+  std::set<std::pair<double, int32_t>> waiting;
+  for (int32_t v = 0; v < size; ++v) {
+    price[v] = join_size(factors_of[v], v, scope);
+    waiting.insert({price[v], v});
+  }
+  while (!waiting.empty()) {
+    int32_t best = waiting.begin()->second;
+    waiting.erase(waiting.begin());
     join_size(factors_of[best], best, scope);
     std::vector<int32_t> neighbours = scope;
     eliminate(best, factors_of);
-    done[best] = true;
-    for (int32_t v : neighbours) price[v] = join_size(factors_of[v], v, scope);
+    for (int32_t v : neighbours) {
+      waiting.erase({price[v], v});
+      price[v] = join_size(factors_of[v], v, scope);
+      waiting.insert({price[v], v});
+    }
   }
 }
 
@@ -62,6 +76,10 @@ void Elimination::eliminate(int32_t node, std::vector<std::vector<int32_t>>& fac
   // Largest first, each into the first group that stays small enough.
   std::stable_sort(waiting.begin(), waiting.end(),
                    [&](int32_t a, int32_t b) { return factors_[a].size > factors_[b].size; });
+  if (join_size(waiting, node, scope) <= static_cast<double>(limit_)) {
+    groups.push_back(std::move(waiting));
+    waiting.clear();
+  }
   for (int32_t f : waiting) {
     auto fits = [&](std::vector<int32_t> group) {
       group.push_back(f);
@@ -77,6 +95,7 @@ void Elimination::eliminate(int32_t node, std::vector<std::vector<int32_t>>& fac
   if (groups.size() > 1) cut_.push_back(node);
   for (size_t g = 0; g < groups.size(); ++g) {
     double size = join_size(groups[g], node, scope);
+    std::sort(scope.begin(), scope.end());
     work_ += static_cast<int64_t>(size) * std::max<int64_t>(1, static_cast<int64_t>(groups[g].size()));
     Factor result{scope,
                   static_cast<int64_t>(size) / static_cast<int64_t>(graph_.nodes[node].seconds.size())};
@@ -137,6 +156,8 @@ Eliminated Elimination::run(const std::vector<std::vector<double>>& cost, bool w
   for (size_t e = 0; e < graph_.edges.size(); ++e)
     values[e] = with_edges ? graph_.edges[e].seconds : free_edges_[e];
   Eliminated answer{.option = std::vector<int32_t>(graph_.nodes.size(), -1)};
+  for (size_t e = 0; e < graph_.edges.size(); ++e)
+    if (factors_[e].nodes.empty()) answer.bound += values[e][0];
   for (const Join& join : joins_) {
     values[join.result] = combine(join, cost, values);
     if (factors_[join.result].nodes.empty()) answer.bound += values[join.result][0];

@@ -51,7 +51,7 @@ class Elimination {
 
   void order_nodes();
   void eliminate(int32_t node, std::vector<std::vector<int32_t>>& factors_of);
-  double join_size(const std::vector<int32_t>& factors, int32_t node, std::vector<int32_t>& scope) const;
+  double join_size(const std::vector<int32_t>& factors, int32_t node, std::vector<int32_t>& scope);
   int64_t stride(const Factor& factor, int32_t node) const;
   std::vector<double> combine(const Join& join, const std::vector<std::vector<double>>& cost,
                               const std::vector<std::vector<double>>& values) const;
@@ -63,6 +63,8 @@ class Elimination {
   std::vector<int32_t> cut_;
   std::vector<std::vector<double>> free_edges_;  // 0, or HUGE_VAL where not allowed
   int64_t work_ = 0, largest_ = 0;
+  std::vector<int64_t> seen_;  // by node: the look that saw it last
+  int64_t look_ = 0;
 };
 
 }  // namespace partita

@@ -45,9 +45,17 @@ class Shrinker {
   }
 
   Reduced run() {
+    // A node is looked at again when the options of a neighbour got fewer.
+    std::vector<bool> waits(kept_.size(), true);
     for (bool changed = true; changed;) {
       changed = false;
-      for (size_t v = 0; v < kept_.size(); ++v) changed |= shrink(v);
+      for (size_t v = 0; v < kept_.size(); ++v) {
+        if (!waits[v]) continue;
+        waits[v] = false;
+        if (!shrink(v)) continue;
+        changed = true;
+        for (size_t e : edges_of_[v]) waits[graph_.edges[e].from] = waits[graph_.edges[e].to] = true;
+      }
     }
     return {keep_only(graph_, kept_), kept_};
   }

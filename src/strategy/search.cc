@@ -14,7 +14,7 @@
 namespace partita {
 namespace {
 
-constexpr int64_t kPlainWork = 4'000'000;  // numbers in all tables: faster than to narrow first
+constexpr int64_t kPlainWork = 20'000'000;  // numbers in all tables: faster than to narrow first
 constexpr int64_t kNearWork = 40'000'000;
 constexpr int kSweeps[] = {10, 30, 100, 300};
 constexpr double kNear = 0.02;  // of the best known: worth polishing
