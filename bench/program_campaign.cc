@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "lower/lower.h"
@@ -28,6 +29,7 @@ struct Sample {
   const char* name;
   const char* preset;
   RecipeSpec spec;
+  int64_t batch = 4;
 };
 const Sample kSamples[] = {
     {"dp", "gpt2-tiny", {.dp = 2, .microbatches = 2}},
@@ -37,15 +39,16 @@ const Sample kSamples[] = {
     {"hsdp", "gpt2-tiny", {.dp = 4, .zero = 3, .replicas = 2}},
     {"tp", "gpt2-tiny", {.dp = 2, .tp = 2, .microbatches = 2}},
     {"sp", "llama-tiny", {.tp = 2, .sequence = true}},
-    {"pipeline", "gpt2-tiny", {.dp = 2, .pp = 2, .microbatches = 2}},
+    {"pipeline", "gpt2-tiny", {.dp = 2, .pp = 2, .microbatches = 4}, 8},
     {"coshard", "llama-tiny", {.dp = 2, .pieces = 2, .recompute = true}},
     {"clip",
      "gpt2-tiny",
      {.pp = 2,
       .loss_pieces = 2,
-      .microbatches = 4,
+      .microbatches = 8,
       .schedule = "zb-h1",
-      .optimizer = {.clip = 1, .precision = {.loss_scale = 8}}}},
+      .optimizer = {.clip = 1, .precision = {.loss_scale = 8}}},
+     8},
 };
 
 struct Subject {
@@ -55,7 +58,7 @@ struct Subject {
 };
 
 Subject subject(const Sample& sample) {
-  Model model = retype(build_model(*find_preset(sample.preset)), DType::kFloat64);
+  Model model = retype(build_model(*find_preset(sample.preset), {.batch = sample.batch}), DType::kFloat64);
   return {sample, lower(model, recipe(model, sample.spec)),
           lower(model, one_device_plan(model, sample.spec.optimizer))};
 }
@@ -130,7 +133,8 @@ class Campaign {
   size_t try_class(size_t number, size_t (&tally)[4]) {
     const Mutation& mutation = mutations()[number];
     size_t made = 0;
-    constexpr size_t kTries = 40;
+    std::set<std::string> seen;  // no mutant counts twice
+    constexpr size_t kTries = 100;
     for (size_t i = 0; made < count_ && i < count_ * kTries; ++i) {
       const Subject& subject = subjects_[i % subjects_.size()];
       const Lowered& lowered = subject.lowered;
@@ -138,6 +142,7 @@ class Campaign {
       Dice dice(seed);
       std::optional<Program> mutant = mutation.make(lowered.program, lowered.model, dice);
       if (!mutant || *mutant == lowered.program) continue;
+      if (!seen.insert(std::string(subject.sample.name) + to_json(*mutant, lowered.model)).second) continue;
       std::vector<std::string> wrong = certify(lowered.model, lowered.atoms, *mutant);
       Verdict verdict = wrong.empty() ? confirm(subject, *mutant) : Verdict::kRejected;
       ++tally[int(verdict)];

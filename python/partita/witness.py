@@ -122,7 +122,8 @@ class Reference:
             low, high = tensor.get("range", [0, 2])
             value = torch.randint(low, high, shape, generator=random).to(dtype)
             if tensor["name"] == "labels":  # some count for nothing, more of them in later samples
-                value[torch.rand(shape, generator=random).cumsum(0) > 1.5] = -100
+                share = torch.linspace(0.1, 0.6, shape[0]).reshape([-1] + [1] * (len(shape) - 1))
+                value[torch.rand(shape, generator=random) < share] = -100
             return value
         value = torch.randn(shape, generator=random, dtype=torch.float64)
         if tensor.get("role") != "batch":
