@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 
 #include "model/row.h"
@@ -100,7 +99,11 @@ class RelationChecker {
 
 std::vector<std::string_view> words(std::string_view text) {
   std::vector<std::string_view> all;
-  for (auto word : std::views::split(text, ' ')) all.emplace_back(word.begin(), word.end());
+  while (!text.empty()) {
+    size_t end = std::min(text.find(' '), text.size());
+    all.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
   return all;
 }
 
