@@ -109,6 +109,7 @@ class CodeWriter {
   // update.cc
   int held_value(int site, TensorId parameter);
   void fetch_gradient(TensorId parameter, TensorId gradient);
+  void fetch(int site, TensorId tensor);
   void compute_late(TensorId parameter, TensorId gradient);
   void complete(TensorId parameter, TensorId gradient);
   void add_norm();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "lower/code_writer.h"
@@ -10,17 +11,27 @@ int CodeWriter::held_value(int site, TensorId parameter) {
   return -1;
 }
 
-// A tied parameter lies on several stages: its gradient travels as it was made, before any of them sums it
-// in place.
+// A tied parameter lies on several sites: its gradient, or what it is computed from after the loop, travels
+// as it was made, before any of them sums it in place.
 void CodeWriter::fetch_gradient(TensorId parameter, TensorId gradient) {
-  for (int site = 0; site < static_cast<int>(code_.sites.size()); ++site) {
-    bool made_inside = split_.ops[producer_[gradient.value]].level == Level::kInside;
-    if (held_value(site, parameter) < 0 || !made_inside) continue;
-    if (sites_.streams > 1)
-      merge(site, gradient);
-    else if (home(gradient, 0) != site)
-      bring(site, kEpilogue, gradient, replicated());
-  }
+  for (int site = 0; site < static_cast<int>(code_.sites.size()); ++site)
+    if (held_value(site, parameter) >= 0) fetch(site, gradient);
+}
+
+void CodeWriter::fetch(int site, TensorId tensor) {
+  int producer = producer_[tensor.value];
+  if (producer < 0) return;
+  if (split_.ops[producer].level == Level::kAfter)
+    for (TensorId id : inputs_of(model_.ops[producer])) fetch(site, id);
+  if (split_.ops[producer].level != Level::kInside) return;
+  bool here = std::any_of(have(site, tensor).begin(), have(site, tensor).end(), [&](const Available& one) {
+    return usable(site, one, kEpilogue) && value(site, one.value).as == sum_dtype(tensor);
+  });
+  if (here) return;
+  if (sites_.streams > 1)
+    merge(site, tensor);
+  else if (home(tensor, 0) != site)
+    bring(site, kEpilogue, tensor, replicated());
 }
 
 // A gradient that is computed after the loop may read parameters, so it is before the first of them

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "model/build/build.h"
+#include "plan/design.h"
 #include "plan/recipe.h"
 #include "program/certificate.h"
 #include "program/check.h"
@@ -50,6 +52,10 @@ std::vector<Case> cases() {
           RecipeSpec{.dp = 2, .pp = 2}, RecipeSpec{.dp = 2, .pp = 2, .microbatches = 2},
           RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 2},
           RecipeSpec{.pp = 4, .microbatches = 4, .schedule = "gpipe"},
+          RecipeSpec{.pp = 2, .microbatches = 4, .schedule = "interleaved", .chunks = 2},
+          RecipeSpec{.pp = 2, .microbatches = 4, .schedule = "wave", .chunks = 2},
+          RecipeSpec{.pp = 2, .microbatches = 4, .schedule = "chimera"},
+          RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 4, .schedule = "zb-v"},
           RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .microbatches = 3}})
       out.push_back({model, spec});
   return out;
@@ -61,6 +67,33 @@ INSTANTIATE_TEST_SUITE_P(Recipes, LowerEvery, testing::ValuesIn(cases()), [](con
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
 });
+
+// Relative positions are a parameter of one layer that all layers of both stages read: what its gradient is
+// computed from travels before any rank sums it in place.
+TEST(Lower, GradientsComputedAfterTheLoopFromSeveralStages) {
+  Model model = build_model(
+      R"({"model_type": "t5", "num_layers": 2, "d_model": 16, "d_kv": 4, "num_heads": 4, "d_ff": 32, "vocab_size": 32})",
+      "config.json", {.batch = 8, .seq = 8});
+  for (const char* schedule : {"1f1b", "chimera", "zb-h1"}) {
+    Lowered lowered =
+        lower(model, recipe(model, {.dp = 2, .pp = 2, .microbatches = 2, .schedule = schedule}));
+    EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{}) << schedule;
+  }
+}
+
+// By hand in C++: the same words as partita.design in Python.
+TEST(Lower, DesignsByHandAreCertified) {
+  Model model = captured("gpt2-tiny4");
+  Design design(model, 4);
+  design.split("*", "batch", 2).loop({"h.*.mlp"}, "hidden", 2).store("*", "gradient").microbatches(2);
+  std::vector<std::vector<std::string>> parts = cut(model, 2);
+  design.assign(parts[0], {0, 1})
+      .assign(parts[1], {2, 3})
+      .order(std::vector<std::string>{"0F0,0F1,0I1,0I0,0W0,0W1", "1F0,1F1,1B1,1B0"});
+  Lowered lowered = lower(model, design.plan());
+  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+  EXPECT_THROW(design.split("h.*.atn", "heads", 2), InputError);
+}
 
 size_t count(const Program& program, InstrKind kind) {
   size_t n = 0;
