@@ -88,7 +88,8 @@ void run(Options& options, const Command& command) {
   for (const Candidate& lost : result.beyond)
     json["lost"].push_back(
         {{"summary", lost.plan.summary}, {"peak_bytes", lost.peak_bytes}, {"reason", lost.reason}});
-  command.answer(json, table(result, request, options.top));
+  std::string written = options.output.empty() ? "" : fmt::format("written to {}\n", options.output);
+  command.answer(json, table(result, request, options.top) + written);
 }
 
 }  // namespace
