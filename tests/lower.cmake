@@ -4,3 +4,10 @@ if(PARTITA_TORCH)
   partita_script(parity verify_table ${CMAKE_CURRENT_SOURCE_DIR}/parity/verify_table.py $<TARGET_FILE:partita>)
   partita_script(parity schedule_table ${CMAKE_CURRENT_SOURCE_DIR}/parity/schedule_table.py $<TARGET_FILE:partita> --share 5/16)
 endif()
+
+# Random models under random plans: a command.
+if(PARTITA_TORCH)
+  add_executable(plan_campaign ${PROJECT_SOURCE_DIR}/bench/plan_campaign.cc)
+  set_target_properties(plan_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  target_link_libraries(plan_campaign PRIVATE partita_lower partita_program partita_torch)
+endif()

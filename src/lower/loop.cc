@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "lower/code_writer.h"
+#include "lower/reshard.h"
 
 namespace partita {
 
@@ -49,7 +50,7 @@ bool CodeWriter::needs_it_whole(size_t i) const {
   for (size_t k = 0; k < ins.size(); ++k) {
     if (made_in(later, ins[k])) return true;
     if (!made_in(pending_.ops, ins[k])) continue;
-    if (made_of(ins[k])[axis] != split_.ops[i].need[k][axis]) return true;
+    if (!same_piece(made_of(ins[k]), split_.ops[i].need[k], axis)) return true;
   }
   return false;
 }
@@ -131,6 +132,7 @@ bool CodeWriter::read_outside(Segment segment, TensorId tensor, const std::vecto
     bool made_again =
         segment.kind == Segment::kForward && model_.ops[reader].backward && dropped_[tensor.value];
     if (made_again || std::find(ops.begin(), ops.end(), reader) != ops.end()) return false;
+    if (assigned_.stages[reader] != assigned_.stages[ops[0]]) return true;
     return split_.ops[reader].loop != split_.ops[ops[0]].loop || needs_other_pieces(tensor, reader);
   });
 }
@@ -138,10 +140,11 @@ bool CodeWriter::read_outside(Segment segment, TensorId tensor, const std::vecto
 // In backward the same loop may read the pieces that forward left.
 bool CodeWriter::needs_other_pieces(TensorId tensor, size_t reader) const {
   size_t axis = split_.loop_axis[split_.ops[reader].loop];
-  const AxisLayout& made = made_of(tensor)[axis];
+  const Layout& made = made_of(tensor);
   std::vector<TensorId> ins = inputs_of(model_.ops[reader]);
   for (size_t k = 0; k < ins.size(); ++k)
-    if (ins[k] == tensor && (made.kind != AxisLayout::kShard || split_.ops[reader].need[k][axis] != made))
+    if (ins[k] == tensor &&
+        (made[axis].kind != AxisLayout::kShard || !same_piece(made, split_.ops[reader].need[k], axis)))
       return true;
   return false;
 }

@@ -10,7 +10,13 @@ struct Readers {
   bool others = false;  // something reads the storage under another name
 };
 
-Readers readers_after(const SiteCode& code, const Segment& segment, size_t index) {
+/// Is the copy made by the time the segment runs?
+bool is_over(const Transfer& transfer, const Segment& segment) {
+  return transfer.after != segment && precedes(transfer.after, segment) && precedes(transfer.before, segment);
+}
+
+Readers readers_after(const SiteCode& code, const std::vector<Transfer>& sent, const Segment& segment,
+                      size_t index) {
   const CodeStep& in_place = code.segments.at(segment)[index];
   int storage = code.values[in_place.in[0]].storage;
   Readers readers{.names = {in_place.out[0]}};
@@ -27,6 +33,10 @@ Readers readers_after(const SiteCode& code, const Segment& segment, size_t index
         if (derived && out >= 0 && code.values[out].storage == storage) readers.names.insert(out);
     }
   }
+  for (const Transfer& transfer : sent)
+    if (code.values[transfer.from_value].storage == storage && !readers.names.contains(transfer.from_value) &&
+        !is_over(transfer, segment))
+      readers.others = true;
   return readers;
 }
 
@@ -37,11 +47,11 @@ bool works_in_place(const CodeStep& step) {
 
 }  // namespace
 
-void protect_in_place(const Model& model, SiteCode& code) {
+void protect_in_place(const Model& model, const std::vector<Transfer>& sent, SiteCode& code) {
   for (auto& [segment, steps] : code.segments) {
     for (size_t k = 0; k < steps.size(); ++k) {
       if (!works_in_place(steps[k])) continue;
-      Readers readers = readers_after(code, segment, k);
+      Readers readers = readers_after(code, sent, segment, k);
       int original = steps[k].in[0];
       if (!readers.others && is_dense(model[code.values[original].tensor])) continue;
       int id = static_cast<int>(code.values.size());

@@ -4,8 +4,8 @@
 
 namespace partita {
 
-/// An all-reduce and a clip change their input in place. Where another name of that storage is read later, or
-/// where the input is a view with gaps, they get a copy to work on.
-void protect_in_place(const Model& model, SiteCode& code);
+/// An all-reduce and a clip change their input in place. Where another name of that storage is read or sent
+/// later, or where the input is a view with gaps, they get a copy to work on. `sent`: transfers of this site.
+void protect_in_place(const Model& model, const std::vector<Transfer>& sent, SiteCode& code);
 
 }  // namespace partita

@@ -21,7 +21,7 @@ class Converter {
     scatter_sums();
     reduce_sums();
     for (size_t axis = now_.size(); axis-- > 0;)
-      if (now_[axis].kind == AxisLayout::kShard && now_[axis] != to_[axis]) gather(axis);
+      if (now_[axis].kind == AxisLayout::kShard && !same_piece(now_, to_, axis)) gather(axis);
     for (size_t axis = 0; axis < now_.size(); ++axis)
       if (to_[axis].kind == AxisLayout::kShard && now_[axis] != to_[axis]) slice(axis);
     for (size_t axis = 0; axis < now_.size(); ++axis)
@@ -73,6 +73,13 @@ class Converter {
 };
 
 }  // namespace
+
+bool same_piece(const Layout& a, const Layout& b, size_t axis) {
+  if (a[axis] != b[axis]) return false;
+  for (size_t outer = 0; outer < axis && a[axis].kind == AxisLayout::kShard; ++outer)
+    if (a[outer] != b[outer] && (a[outer] == a[axis] || b[outer] == a[axis])) return false;
+  return true;
+}
 
 std::vector<Conversion> plan_conversion(const Layout& from, const Layout& to) {
   return Converter(from, to).run();

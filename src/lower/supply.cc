@@ -58,12 +58,20 @@ int CodeWriter::want(int site, Segment segment, TensorId tensor, const Layout& n
   return want(site, segment, tensor, need, as);
 }
 
+// Pieces in time cannot be gathered: the others are not there yet, or not any more.
+bool CodeWriter::reachable(const Layout& from, const Layout& to) const {
+  for (size_t axis = time(); axis < from.size(); ++axis)
+    if (from[axis].kind == AxisLayout::kShard && !same_piece(from, to, axis)) return false;
+  return true;
+}
+
 int CodeWriter::best_source(int site, Segment segment, TensorId tensor, const Layout& need,
                             std::optional<DType> as) {
   int best = -1;
   size_t least = 0;
   for (const Available& one : have(site, tensor)) {
     if (!usable(site, one, segment) || value(site, one.value).as != as) continue;
+    if (!reachable(value(site, one.value).layout, need)) continue;
     size_t steps = plan_conversion(value(site, one.value).layout, need).size();
     if (best < 0 || steps < least) {
       best = one.value;
@@ -99,8 +107,7 @@ void CodeWriter::obtain(int site, Segment segment, TensorId tensor, const Layout
 void CodeWriter::make_again(int site, Segment segment, TensorId tensor, const Layout& need) {
   size_t op = producer_[tensor.value];
   int loop = split_.ops[op].loop;
-  if (loop < 0 ||
-      (loop == place_.loop && made_of(tensor)[split_.loop_axis[loop]] == need[split_.loop_axis[loop]])) {
+  if (loop < 0 || (loop == place_.loop && same_piece(made_of(tensor), need, split_.loop_axis[loop]))) {
     emit(site, segment, op);
     return;
   }

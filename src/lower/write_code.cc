@@ -50,7 +50,12 @@ Code CodeWriter::write() {
     add_norm();
     for (auto [parameter, gradient] : model_.gradients) finish(parameter);
   }
-  for (SiteCode& site : code_.sites) protect_in_place(model_, site);
+  for (int site = 0; site < sites_.count(); ++site) {
+    std::vector<Transfer> sent;
+    for (const Transfer& transfer : code_.transfers)
+      if (transfer.from_site == site) sent.push_back(transfer);
+    protect_in_place(model_, sent, code_.sites[site]);
+  }
   return std::move(code_);
 }
 
