@@ -52,6 +52,20 @@ TEST(ModelCheck, InputsHaveNoMoreDimensionsThanTheOpTakes) {
       "op fc/embedding (aten.embedding.default): dimension 2 of input 0 is 3, which this op does not take");
 }
 
+TEST(ModelCheck, WhatALossCountsIsOneNumber) {
+  EXPECT_EQ(
+      complaints([](Model& m) {
+        m.ops[2].target = "aten.nll_loss_forward.default";
+        m.ops[2].args = {m.ops[2].args[0], Arg::of(TensorId{1}), Arg::none(), Arg::of(int64_t{1}),
+                         Arg::of(int64_t{-100})};
+        m.ops[2].kwargs.clear();
+        m.tensors.push_back({.name = "count:0", .shape = {3}, .strides = {1}});
+        m.ops[2].outputs.push_back(TensorId{12});
+      }),
+      Sentences{"op loss/sum (aten.nll_loss_forward.default): the total weight has 1 dimensions, it is one "
+                "number"});
+}
+
 TEST(ModelCheck, ForwardDoesNotReadWhatBackwardMakes) {
   EXPECT_EQ(complaints([](Model& m) { m.ops[5].backward = false; })[0],
             "op fc/mm.grad.1 reads fc/mm.grad.0:0, which backward makes, but is not marked backward itself");

@@ -28,6 +28,10 @@ void relate_class_weights(const OpView& op, int x, int weight, Relation& r) {
 
 // nll_loss_forward(x, target, weight, reduction, ignore) -> loss, total weight
 void relate_nll(const OpView& op, Relation& r) {
+  need(reduction_of(op, 3) == kNone || op.out_rank(0) == 0, "the loss has {} dimensions, it is one number",
+       op.out_rank(0));
+  need(!op.has_out[1] || op.out_rank(1) == 0, "the total weight has {} dimensions, it is one number",
+       op.has_out[1] ? op.out_rank(1) : 0);
   if (op.in_rank(0) > 1) relate_labels(op, 0, r);
   relate_class_weights(op, 0, op.in_rank(0) > 1 ? input_number(*op.op, 2, "weight") : -1, r);
   for (int64_t d = 0; d < op.in_rank(1); ++d) {
