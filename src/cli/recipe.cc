@@ -10,6 +10,7 @@
 #include "cli/training.h"
 #include "cli/verbs.h"
 #include "plan/form.h"
+#include "schedule/csv.h"
 
 namespace partita {
 namespace {
@@ -57,9 +58,11 @@ const NameRow& find_name(const std::string& name) {
               fmt::join(known, ", "), did_you_mean(name, known));
 }
 
+/// The rows of a schedule's file, which must be sound by itself.
 std::vector<std::string> rows_of(const std::string& path) {
   std::vector<std::string> rows;
   std::istringstream text(read_file(path));
+  parse_csv(text.str(), path);
   for (std::string row; std::getline(text, row);)
     if (!row.empty()) rows.push_back(row);
   return rows;

@@ -85,6 +85,8 @@ std::string dp_summary(const RecipeSpec& spec) {
 }
 
 std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
+  if (spec.pp == 1 && !spec.order.empty())
+    input_error("recipe: an order is for a pipeline, and this plan has one stage; say --pp");
   if (spec.pp == 1) return pipeline_stages(model, {0}, spec.dp * spec.tp);
   Schedule schedule = spec.order.empty()
                           ? make_schedule(spec.schedule, {.devices = static_cast<int>(spec.pp),
@@ -99,7 +101,14 @@ std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
                 schedule.microbatches, spec.microbatches, schedule.microbatches);
   std::vector<int> sites;
   for (int stream = 0; stream < schedule.streams; ++stream)
-    for (int stage = 0; stage < schedule.stages; ++stage) sites.push_back(schedule.device_of(stage, stream));
+    for (int stage = 0; stage < schedule.stages; ++stage) {
+      if (schedule.devices_of(stage, stream).size() != 1)
+        input_error(
+            "recipe: schedule {} runs stage {} on several devices at once, which a plan cannot say yet; "
+            "try 1f1b",
+            spec.schedule, stage);
+      sites.push_back(schedule.device_of(stage, stream));
+    }
   return pipeline_stages(model, sites, spec.dp * spec.tp, schedule.passes, schedule.streams);
 }
 
