@@ -8,6 +8,7 @@
 
 #include "choose/least_budget.h"
 #include "choose_problems.h"
+#include "number_at.h"
 
 namespace partita {
 namespace {
@@ -89,9 +90,7 @@ int speed(uint64_t seed) {
 
 int main(int argc, char** argv) {
   using namespace partita;
-  auto number = [&](int at, uint64_t fallback) {
-    return argc > at ? std::strtoull(argv[at], nullptr, 10) : fallback;
-  };
+  auto number = [&](int at, uint64_t fallback) { return number_at(argc, argv, at, fallback); };
   if (argc > 1 && std::strcmp(argv[1], "random") == 0) return random_cases(number(2, 1000), number(3, 1));
   if (argc > 1 && std::strcmp(argv[1], "speed") == 0) return speed(number(2, 1));
   fmt::print("choose_campaign random COUNT [SEED] | speed [SEED]\n");

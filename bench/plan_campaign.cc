@@ -14,6 +14,7 @@
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "model/retype.h"
+#include "number_at.h"
 #include "plan/recipe.h"
 #include "program/certificate.h"
 #include "program/memory.h"
@@ -174,7 +175,6 @@ int campaign(size_t count, uint64_t seed) {
 }  // namespace partita
 
 int main(int argc, char** argv) {
-  size_t count = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 300;
-  uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  return partita::campaign(count, seed);
+  using partita::number_at;
+  return partita::campaign(number_at(argc, argv, 1, 300), number_at(argc, argv, 2, 1));
 }

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "number_at.h"
 #include "strategy/mps.h"
 #include "strategy/search.h"
 
@@ -199,9 +200,7 @@ int write_mps(uint64_t count, uint64_t seed, const std::string& folder) {
 
 int main(int argc, char** argv) {
   using namespace partita;
-  auto number = [&](int at, uint64_t fallback) {
-    return argc > at ? std::strtoull(argv[at], nullptr, 10) : fallback;
-  };
+  auto number = [&](int at, uint64_t fallback) { return number_at(argc, argv, at, fallback); };
   if (argc > 1 && std::strcmp(argv[1], "random") == 0) return random_cases(number(2, 1000), number(3, 1));
   if (argc > 1 && std::strcmp(argv[1], "speed") == 0) return speed(number(2, 1));
   if (argc > 4 && std::strcmp(argv[1], "mps") == 0) return write_mps(number(2, 10), number(3, 1), argv[4]);

@@ -1,8 +1,5 @@
 # The campaigns are a command; a share is a test.
-file(GLOB choose_campaign_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/choose_*.cc)
-add_executable(choose_campaign ${choose_campaign_sources})
-set_target_properties(choose_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-target_link_libraries(choose_campaign PRIVATE partita_choose partita_base)
+partita_campaign(choose_campaign SOURCES choose_campaign.cc choose_problems.cc LAYERS choose base)
 add_test(NAME property/choose_random COMMAND choose_campaign random 1000)
 set_tests_properties(property/choose_random PROPERTIES LABELS property)
 add_test(NAME perf/choose_speed COMMAND choose_campaign speed)

@@ -7,7 +7,5 @@ endif()
 
 # Random models under random plans: a command.
 if(PARTITA_TORCH)
-  add_executable(plan_campaign ${PROJECT_SOURCE_DIR}/bench/plan_campaign.cc)
-  set_target_properties(plan_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-  target_link_libraries(plan_campaign PRIVATE partita_lower partita_program partita_torch)
+  partita_campaign(plan_campaign SOURCES plan_campaign.cc LAYERS lower program torch)
 endif()

@@ -11,12 +11,8 @@ if(PARTITA_TORCH)
 endif()
 
 # Broken programs against the certificate: a command, and a share of it a test.
-add_executable(program_campaign ${PROJECT_SOURCE_DIR}/bench/program_campaign.cc
-                                ${PROJECT_SOURCE_DIR}/bench/program_mutations.cc)
-set_target_properties(program_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-target_include_directories(program_campaign PRIVATE ${PROJECT_SOURCE_DIR}/bench
-                                                    ${CMAKE_CURRENT_SOURCE_DIR}/property)
-target_link_libraries(program_campaign PRIVATE partita_lower partita_program)
+partita_campaign(program_campaign SOURCES program_campaign.cc program_mutations.cc LAYERS lower program)
+target_include_directories(program_campaign PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/property)
 if(PARTITA_TORCH)
   target_link_libraries(program_campaign PRIVATE partita_torch)
   target_compile_definitions(program_campaign PRIVATE PARTITA_CAN_RUN)

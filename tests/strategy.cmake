@@ -1,16 +1,12 @@
 # The campaigns are a command; a share is a test.
-add_executable(strategy_campaign ${PROJECT_SOURCE_DIR}/bench/strategy_campaign.cc)
-set_target_properties(strategy_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-target_link_libraries(strategy_campaign PRIVATE partita_strategy partita_base)
+partita_campaign(strategy_campaign SOURCES strategy_campaign.cc LAYERS strategy base)
 add_test(NAME property/strategy_random COMMAND strategy_campaign random 1500)
 set_tests_properties(property/strategy_random PROPERTIES LABELS property)
 add_test(NAME perf/strategy_speed COMMAND strategy_campaign speed)
 set_tests_properties(perf/strategy_speed PROPERTIES LABELS perf RUN_SERIAL TRUE)
 partita_script(property strategy_mps ${CMAKE_CURRENT_SOURCE_DIR}/property/strategy_mps.py $<TARGET_FILE:strategy_campaign>)
 
-add_executable(mesh_campaign ${PROJECT_SOURCE_DIR}/bench/mesh_campaign.cc)
-set_target_properties(mesh_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-target_link_libraries(mesh_campaign PRIVATE partita_search partita_plan partita_profile partita_layout partita_cluster partita_model partita_base)
+partita_campaign(mesh_campaign SOURCES mesh_campaign.cc LAYERS search plan profile layout cluster model base)
 foreach(share "gpt2-tiny;4xcpu;4" "llama-tiny;2xcpu;2" "gpt2-tiny;4xcpu;4;1MB" "gpt2-tiny;8xA100-80GB;2x4")
   string(REPLACE ";" "_" name "${share}")
   add_test(NAME property/mesh_${name} COMMAND mesh_campaign ${share})
