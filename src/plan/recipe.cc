@@ -9,6 +9,7 @@
 #include "layout/unpack.h"
 #include "model/decompose.h"
 #include "model/retype.h"
+#include "plan/repeated_modules.h"
 #include "schedule/csv.h"
 #include "schedule/schedule.h"
 
@@ -31,48 +32,11 @@ int64_t size_of(const Atoms& atoms, const std::string& name) {
   return 0;
 }
 
-// "encoder.layers.0.blocks.1.attention" -> {"encoder.layers.0", "encoder.layers.0.blocks.1"}.
-std::vector<std::string> numbered_modules(const std::string& path) {
-  std::vector<std::string> out;
-  for (size_t begin = 0; begin < path.size();) {
-    size_t end = std::min(path.find('.', begin), path.size());
-    if (path.find_first_not_of("0123456789", begin) >= end) out.push_back(path.substr(0, end));
-    begin = end + 1;
-  }
-  return out;
-}
-
-// The modules of a list: "transformer.h.0". A module that is little more than a list itself, as a stage of
-// Swin is, counts as its own modules; one of few ops is no module to keep apart.
-std::vector<RecomputeRule> repeated_modules(const Model& model) {
-  std::map<std::string, int> ops,
-      inside;  // by numbered module: its forward ops, and those in numbered ones of it
-  std::map<std::string, std::set<std::string>> parts;
-  for (const Op& op : model.ops) {
-    if (op.backward || op.name.find('/') == op.name.npos) continue;
-    std::vector<std::string> modules = numbered_modules(op.name.substr(0, op.name.find('/')));
-    for (size_t d = 0; d < modules.size(); ++d) {
-      ++ops[modules[d]];
-      if (d + 1 == modules.size()) continue;
-      ++inside[modules[d]];
-      parts[modules[d]].insert(modules[d + 1]);
-    }
-  }
-  auto is_list = [&](const std::string& module) {
-    constexpr int kFewOps = 8;
-    int count = static_cast<int>(parts[module].size());
-    return count > 1 && inside[module] * 5 >= ops[module] * 4 && inside[module] >= kFewOps * count;
-  };
+// A rule for each repeated module.
+std::vector<RecomputeRule> module_rules(const Model& model) {
   std::vector<RecomputeRule> rules;
-  std::set<std::string> seen;
-  for (const Op& op : model.ops) {
-    if (op.backward || op.name.find('/') == op.name.npos) continue;
-    for (const std::string& module : numbered_modules(op.name.substr(0, op.name.find('/')))) {
-      if (is_list(module)) continue;
-      if (seen.insert(module).second) rules.push_back({.ops = {module + "/*", module + ".*"}});
-      break;
-    }
-  }
+  for (const std::string& module : repeated_modules(model))
+    rules.push_back({.ops = {module + "/*", module + ".*"}});
   if (rules.empty()) input_error("recipe: this model has no repeated modules to recompute");
   return rules;
 }
@@ -219,7 +183,7 @@ void RecipeBook::add_pieces(int64_t parts, Plan& plan) {
   for (const std::vector<std::string>& family : tensor_atoms(stated.model, stated.atoms, parts))
     if (size_of(stated.atoms, family.front()) >= parts) atoms.push_back(family.front());
   if (atoms.empty()) input_error("recipe: this model has nothing to run in {} pieces", parts);
-  for (const RecomputeRule& block : repeated_modules(model_))
+  for (const RecomputeRule& block : module_rules(model_))
     plan.loops.push_back({.name = "piece", .size = parts, .ops = block.ops, .atoms = atoms});
 }
 
@@ -285,7 +249,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (spec.tp > 1 && spec.sequence) add_sequence(plan);
   if (spec.pieces > 1) add_pieces(spec.pieces, plan);
   if (spec.loss_pieces > 1) add_loss_pieces(spec.loss_pieces, plan);
-  if (spec.recompute || spec.pieces > 1) plan.recompute = repeated_modules(model_);
+  if (spec.recompute || spec.pieces > 1) plan.recompute = module_rules(model_);
   plan.order = spec.order;
   plan.stages = stages_of(model_, spec);
   plan.dtype = parameter_dtype(model_);
