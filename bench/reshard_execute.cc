@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <tuple>
 
 #include "layout/reshard/script.h"
 #include "run/host_tensor.h"
@@ -60,15 +61,34 @@ class Player {
   const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
   Values& operator[](int32_t buffer) { return buffers_[buffer]; }
 
-  void run(Communicator& comm) {
-    std::vector<int64_t> sends;
+  /// Numbers the transfers: the k-th send to a peer is the k-th receive there.
+  void number(std::map<std::tuple<int32_t, int32_t, int64_t>, int32_t>& known) {
+    std::map<std::pair<int32_t, int32_t>, int64_t> counts;
     for (const Step& step : script_.steps) {
-      if (step.kind == StepKind::kSend)
-        sends.push_back(comm.send(rank_of_.at(step.peer), 0, span(step.in)));
-      else
-        play(step, comm);
+      if (step.kind != StepKind::kSend && step.kind != StepKind::kReceive) continue;
+      int32_t self = rank_of_.at(script_.device), peer = rank_of_.at(step.peer);
+      auto [from, to] = step.kind == StepKind::kSend ? std::pair(self, peer) : std::pair(peer, self);
+      int64_t k = counts[{from, to}]++;
+      wires_.push_back({known.try_emplace({from, to, k}, known.size()).first->second, peer, 0});
     }
-    for (int64_t ticket : sends) comm.wait(ticket);
+  }
+
+  void run(Communicator& comm) {
+    std::vector<Wire> sends;
+    size_t next = 0;
+    for (const Step& step : script_.steps) {
+      if (step.kind == StepKind::kSend) {
+        sends.push_back(wires_[next++]);
+        comm.send(sends.back(), view_of(kept_.emplace_back(span(step.in))));
+      } else if (step.kind == StepKind::kReceive) {
+        const Wire& wire = wires_[next++];
+        comm.receive(wire, view_of(kept_.emplace_back(span(step.out))));
+        comm.wait_receive(wire);
+      } else {
+        play(step, comm);
+      }
+    }
+    for (const Wire& wire : sends) comm.wait_send(wire);
   }
 
  private:
@@ -97,14 +117,13 @@ class Player {
       case StepKind::kAdd:
         for (size_t i = 0; i < buffers_[step.out].size(); ++i) buffers_[step.out][i] += buffers_[step.in][i];
         return;
-      case StepKind::kReceive:
-        return comm.wait(comm.receive(rank_of_.at(step.peer), 0, span(step.out)));
       case StepKind::kAllGather:
         return comm.all_gather(group(step), span(step.in), span(step.out), cut, step.pieces);
       case StepKind::kReduceScatter:
         return comm.reduce_scatter(group(step), span(step.in), span(step.out), cut, step.pieces);
       case StepKind::kAllReduce:
         return comm.all_reduce(group(step), span(step.out));
+      case StepKind::kReceive:
       case StepKind::kSend:
         return;
     }
@@ -114,15 +133,24 @@ class Player {
   const std::map<int32_t, int32_t>& rank_of_;
   std::vector<Values> buffers_;  // poison until written, so that reading what was never made shows
   std::vector<std::vector<int32_t>> groups_;
+  std::vector<Wire> wires_;      // of sends and receives, in order
+  std::deque<TensorSpan> kept_;  // shapes that views refer to
 };
 
 /// Plays all scripts at once; the failure, or "".
 std::string play_all(std::deque<Player>& players) {
   int32_t ranks = static_cast<int32_t>(players.size());
   World world(ranks);
-  partita::Exchange exchange(world);
+  std::map<std::tuple<int32_t, int32_t, int64_t>, int32_t> transfers;
+  for (Player& player : players) player.number(transfers);
+  partita::Exchange exchange(world, static_cast<int32_t>(transfers.size()));
+  RealClock clock;
+  std::deque<Timeline> times;
   std::deque<ThreadCommunicator> comms;
-  for (int32_t r = 0; r < ranks; ++r) comms.emplace_back(exchange, r, players[r].groups());
+  for (int32_t r = 0; r < ranks; ++r) {
+    times.emplace_back(clock);
+    comms.emplace_back(exchange, r, players[r].groups(), times.back());
+  }
   Crew crew(ranks);
   world.start();
   crew.run([&](int32_t rank) {

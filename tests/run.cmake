@@ -1,5 +1,6 @@
 partita_test(unit run_host_test run)
 partita_test(unit run_threads_test run)
+partita_test(unit run_loop_test run)
 partita_test(unit run_memory_pool_test run)
 partita_test(unit run_check_test run)
 partita_test(unit run_safetensors_test run)

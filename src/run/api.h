@@ -4,15 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "program/trace.h"
 #include "run/draw.h"
 #include "run/host_tensor.h"
+#include "run/options.h"
 
 namespace partita {
 
 /// What a rank did in a step, seen from outside.
 struct StepReport {
   double loss = 0;
-  Seconds seconds = 0;            // from giving out the batch to the end of the last rank
+  Seconds seconds = 0;            // from giving out the batch to the end of the last rank; on a clock that is
+                                  // not real, of the actions alone on that clock
   Seconds optimizer_seconds = 0;  // of these in optimizer updates, on the rank with most
   bool skipped = false;           // a gradient overflowed: nothing was updated, the loss scale was halved
 };
@@ -23,10 +26,6 @@ struct Values {
   HostTensors gradients, parameters, buffers;
   double disagreement = 0;  // largest relative difference between ranks that hold the same part
   std::string disagreeing;  // of which tensor
-};
-
-struct RunOptions {
-  int threads_per_rank = 1;
 };
 
 /// Where weights and batches come from. What is not given is drawn (draw.h); constants must be given.
@@ -45,6 +44,7 @@ struct RunReport {
   std::vector<StepReport> steps;
   std::vector<Bytes> peak_bytes;  // by rank: all the rank held at once, loads included
   Values values;
+  Trace trace;  // where it was asked for
 };
 
 struct VerifyRequest {
@@ -103,7 +103,7 @@ struct RunApi {
   std::vector<MoveMeasure> (*measure_moves)(const std::vector<int64_t>& elements, int rounds);
 };
 
-inline constexpr int kRunApiVersion = 3;
+inline constexpr int kRunApiVersion = 4;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 

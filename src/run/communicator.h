@@ -14,6 +14,24 @@ struct TensorSpan {
   TensorType type;
 };
 
+/// The same without owning anything: shape and strides lie with the tensor.
+struct TensorView {
+  std::byte* data = nullptr;
+  const int64_t *shape = nullptr, *strides = nullptr;
+  int32_t dims = 0;
+  DType dtype = DType::kFloat32;
+};
+inline TensorView view_of(const TensorSpan& span) {
+  return {span.data, span.type.shape.data(), span.type.strides.data(),
+          static_cast<int32_t>(span.type.shape.size()), span.type.dtype};
+}
+
+/// One transfer of a step, as one of its ends sees it.
+struct Wire {
+  int32_t transfer = -1;  // of Routes; equal at both ends
+  int32_t peer = -1, tag = 0;
+};
+
 /// How a rank speaks with the others: one of the two seams of the runtime. `group` is an index into the
 /// rank's groups of the Program. Every call is made by the rank's own thread.
 class Communicator {
@@ -32,11 +50,12 @@ class Communicator {
   virtual void reduce_scatter(int32_t group, TensorSpan whole, TensorSpan piece, const Cut& cut,
                               const std::vector<int64_t>& pieces) = 0;
 
-  /// Offers `tensor` to `peer` or opens it to what `peer` sends; neither waits. The k-th send to a peer with
-  /// a tag meets the k-th receive with it. The memory must stay until `wait` has returned for the ticket.
-  virtual int64_t send(int32_t peer, int32_t tag, TensorSpan tensor) = 0;
-  virtual int64_t receive(int32_t peer, int32_t tag, TensorSpan tensor) = 0;
-  virtual void wait(int64_t ticket) = 0;
+  /// Offers `tensor` to the peer or opens it to what the peer sends; neither waits. A transfer happens once a
+  /// step. The memory and the view's shape must stay until `wait_*` has returned.
+  virtual void send(const Wire& wire, const TensorView& tensor) = 0;
+  virtual void receive(const Wire& wire, const TensorView& tensor) = 0;
+  virtual void wait_send(const Wire& wire) = 0;
+  virtual void wait_receive(const Wire& wire) = 0;
 
   /// Throws if another rank has failed, so that a rank that only computes stops too.
   virtual void check_stopped() = 0;

@@ -23,7 +23,8 @@ class Session {
   ~Session();
   Session(Session&&) noexcept;
 
-  /// One step on the global batch. Throws RunError; after that the session is dead.
+  /// One step on the global batch. Throws RunError; after that the session is dead. A rank that never comes
+  /// back is left behind with everything it may still touch.
   StepReport step(const HostViews& batch);
 
   /// For the steps from now on.
@@ -35,6 +36,8 @@ class Session {
   /// By rank, since construction.
   std::vector<Bytes> peak_bytes() const;
   int64_t steps() const;
+  /// What happened in the last step; empty unless the options ask for it.
+  Trace trace() const;
 
  private:
   struct State;

@@ -2,213 +2,204 @@
 
 #include <algorithm>
 #include <map>
+#include <queue>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "program/memory.h"
-#include "program/slot_table.h"
-#include "program/walk.h"
+#include "program/routes.h"
+#include "program/tape.h"
 #include "program/words.h"
-#include "simulate/instr_cost.h"
+#include "simulate/price.h"
 
 namespace partita {
 namespace {
 
+/// All ranks in order of time: whoever is earliest goes on until it has to wait, so that messages reach a
+/// shared link in the order in which they really would.
 class Simulation {
  public:
-  Simulation(const Model& model, const Program& program, const Prices& prices)
-      : program_(program), prices_(prices), costs_(model, program, prices) {
-    for (const RankProgram& rank : program.ranks) {
-      Rank& self = ranks_.emplace_back(rank, program.microbatches);
-      for (const Load& load : rank.loads) self.types.at(load.slot, load.microbatch) = load.type;
-    }
+  Simulation(const Program& program, const Timing& timing, Contention contention)
+      : program_(program),
+        timing_(timing),
+        shared_(contention == Contention::kOn),
+        routes_(routes_of(program)),
+        ranks_(program.ranks.size()),
+        tapes_(program.ranks.size()),
+        transfers_(routes_.transfers) {
+    for (size_t r = 0; r < ranks_.size(); ++r) wake(static_cast<int32_t>(r));
   }
 
-  Trace run() {
-    Walker walker(program_);
-    while (const Event* event = walker.next()) happen(*event);
-    CHECK_EQ(walker.story(), "");
-    return finish();
+  std::vector<Tape> run() {
+    while (!agenda_.empty()) {
+      auto [time, order, rank, transfer] = agenda_.top();
+      agenda_.pop();
+      rank >= 0 ? go_on(rank) : carry(transfers_[transfer]);
+    }
+    for (size_t r = 0; r < ranks_.size(); ++r)
+      CHECK_EQ(static_cast<size_t>(ranks_[r].action), program_.ranks[r].actions.size());
+    return std::move(tapes_);
   }
 
  private:
   struct Rank {
-    Rank(const RankProgram& rank, int32_t microbatches) : types(rank, microbatches) {}
-    SlotTable<TypeId> types;
-    Seconds now = 0;
-    Seconds begun = -1;  // the body that runs
-    Seconds computed = 0, communicated = 0;
-    std::vector<TraceEvent> events;
+    Ticks now = 0;
+    int32_t action = 0;
+    int32_t instr = -1;  // >= 0: inside a body, at its collective `instr`
+    int32_t piece = 0;
+    Ticks begun = 0, computed = 0;  // of the body that runs
   };
   struct Ends {
-    Seconds sent = -1, posted = -1, start = 0, end = 0;
-    int32_t from = -1, to = -1, tag = 0;
-    Bytes bytes = 0;
-    std::string name;
+    Ticks sent = -1, posted = -1, start = 0, end = -1;
+    MessageTime takes;
+    int32_t from = -1, to = -1, action = -1;
+    int32_t waiting[2] = {-1, -1};  // ranks that stand still until it is known when it ends
   };
+  struct Meeting {
+    size_t arrived = 0;
+    Ticks start = 0;
+  };
+  using Due = std::tuple<Ticks, int64_t, int32_t, int32_t>;  // time, order of coming, rank or -1, transfer
 
-  const Action& action_at(const At& at) const { return program_.ranks[at.rank].actions[at.action]; }
-  const Instr& instr_at(const At& at) const { return program_[action_at(at).body].instrs[at.instr]; }
+  const RankProgram& program(int32_t rank) const { return program_.ranks[rank]; }
 
-  void happen(const Event& event) {
-    const At& at = event.members[0];
-    switch (event.kind) {
-      case Event::kInstr:
-        return compute(at);
-      case Event::kCollective:
-        return meet(event.members);
-      case Event::kReturn:
-        return leave(at);
-      case Event::kSend:
-      case Event::kPostReceive:
-        return open(event, at);
-      case Event::kWaitReceive:
-      case Event::kWaitSend:
-        return wait(event, at);
-      case Event::kFree:
-        return;
+  void wake(int32_t rank) { agenda_.emplace(ranks_[rank].now, coming_++, rank, -1); }
+
+  void go_on(int32_t r) {
+    Rank& rank = ranks_[r];
+    const std::vector<Action>& actions = program(r).actions;
+    while (static_cast<size_t>(rank.action) < actions.size()) {
+      const Action& action = actions[rank.action];
+      if (action.kind == ActionKind::kRun) return body(r, action);
+      if (action.kind == ActionKind::kSend || action.kind == ActionKind::kPostReceive) open(r, action);
+      bool waits = action.kind == ActionKind::kWaitSend || action.kind == ActionKind::kWaitReceive;
+      if (waits && !wait(r)) return;
+      ++rank.action;
+    }
+    tapes_[r].finish(rank.now);
+  }
+
+  void body(int32_t r, const Action& action) {
+    Rank& rank = ranks_[r];
+    const Body& body = program_[action.body];
+    if (rank.instr < 0) {
+      rank.begun = rank.now, rank.computed = 0;
+      rank.piece = timing_.ranks[r].first[rank.action];
+    }
+    Ticks own = timing_.ranks[r].pieces[rank.piece++];
+    rank.now += own;
+    rank.computed += own;
+    do ++rank.instr;
+    while (static_cast<size_t>(rank.instr) < body.instrs.size() &&
+           !row_of(body.instrs[rank.instr].kind).collective);
+    if (static_cast<size_t>(rank.instr) < body.instrs.size()) return meet(r, body.instrs[rank.instr]);
+    tapes_[r].body(rank.action, rank.begun, rank.now, rank.computed);
+    rank.instr = -1;
+    ++rank.action;
+    wake(r);
+  }
+
+  // Members of a group meet in the order of their programs, so one meeting of a group is open at a time.
+  void meet(int32_t r, const Instr& instr) {
+    const std::vector<int32_t>& group = program(r).groups[instr.group];
+    Meeting& meeting = meetings_[group];
+    meeting.start = std::max(meeting.start, ranks_[r].now);
+    if (++meeting.arrived < group.size()) return;
+    Ticks start = std::exchange(meeting, {}).start;
+    // The first member's price is everybody's.
+    Ticks end = start + timing_.ranks[group[0]].pieces[ranks_[group[0]].piece];
+    for (int32_t member : group) {
+      Rank& other = ranks_[member];
+      tapes_[member].collective(other.action, instr.kind, start, end);
+      other.now = end;
+      ++other.piece;
+      wake(member);
     }
   }
 
-  void enter(const At& at) {
-    Rank& rank = ranks_[at.rank];
-    if (rank.begun >= 0) return;
-    rank.begun = rank.now;
-    rank.types.open(program_[action_at(at).body]);
-  }
-
-  std::vector<TypeId> input_types(const At& at) const {
-    std::vector<TypeId> types;
-    for (Slot slot : instr_at(at).in)
-      types.push_back(ranks_[at.rank].types.at(slot, action_at(at).microbatch));
-    return types;
-  }
-
-  void set_types(const At& at, const std::vector<TypeId>& in) {
-    const Instr& instr = instr_at(at);
-    for (size_t o = 0; o < instr.out.size(); ++o)
-      if (instr.out[o].index >= 0)
-        ranks_[at.rank].types.at(instr.out[o], action_at(at).microbatch) =
-            o < instr.types.size() ? instr.types[o] : in[0];
-  }
-
-  void compute(const At& at) {
-    enter(at);
-    Rank& rank = ranks_[at.rank];
-    std::vector<TypeId> in = input_types(at);
-    Seconds cost = costs_.local(action_at(at).body, at.instr, in, at.rank);
-    rank.now += cost;
-    rank.computed += cost;
-    set_types(at, in);
-  }
-
-  void meet(const std::vector<At>& members) {
-    Seconds start = 0;
-    std::vector<int32_t> group;
-    for (const At& at : members) {
-      enter(at);
-      start = std::max(start, ranks_[at.rank].now);
-      group.push_back(at.rank);
-    }
-    Seconds cost = costs_.collective(instr_at(members[0]), input_types(members[0])[0], group);
-    for (const At& at : members) {
-      Rank& rank = ranks_[at.rank];
-      set_types(at, input_types(at));
-      rank.events.push_back({at.rank, "collective", row_of(instr_at(at).kind).name, start, start + cost});
-      rank.now = start + cost;
-      rank.communicated += cost;
-    }
-  }
-
-  void leave(const At& at) {
-    enter(at);
-    Rank& rank = ranks_[at.rank];
-    const Action& action = action_at(at);
-    std::string name = program_[action.body].name;
-    if (program_.microbatches > 1) name += fmt::format(" {}", action.microbatch);
-    rank.events.push_back({at.rank, "compute", std::move(name), rank.begun, rank.now});
-    rank.begun = -1;
-  }
-
-  void open(const Event& event, const At& at) {
-    const Action& action = action_at(at);
-    Rank& rank = ranks_[at.rank];
-    Ends& ends = transfers_[event.transfer];
-    if (event.kind == Event::kSend) {
-      ends.sent = rank.now;
-      ends.from = at.rank, ends.to = action.peer, ends.tag = action.tag;
-      ends.bytes = bytes_of(program_[rank.types.at(action.slot, action.microbatch)]);
-      ends.name = fmt::format("{} {}", to_text(action.slot), action.microbatch);
+  void open(int32_t r, const Action& action) {
+    Ends& ends = transfers_[routes_.transfer[r][ranks_[r].action]];
+    if (action.kind == ActionKind::kSend) {
+      ends.sent = ranks_[r].now;
+      ends.from = r, ends.to = action.peer, ends.action = ranks_[r].action;
+      ends.takes = timing_.ranks[r].messages[timing_.ranks[r].first[ends.action]];
     } else {
-      ends.posted = rank.now;
-      rank.types.at(action.slot, action.microbatch) = action.type;
+      ends.posted = ranks_[r].now;
     }
-    if (ends.sent >= 0 && ends.posted >= 0) carry(ends);
+    if (ends.sent >= 0 && ends.posted >= 0)
+      agenda_.emplace(std::max(ends.sent, ends.posted), coming_++, -1,
+                      static_cast<int32_t>(&ends - transfers_.data()));
   }
 
   void carry(Ends& ends) {
-    Seconds& free = channels_[{ends.from, ends.to, ends.tag}];
-    ends.start = std::max({ends.sent, ends.posted, free});
-    ends.end = free = ends.start + prices_.send(ends.bytes, ends.from, ends.to);
-    ranks_[ends.from].events.push_back(
-        {ends.from, fmt::format("to {}, tag {}", ends.to, ends.tag), ends.name, ends.start, ends.end});
-  }
-
-  void wait(const Event& event, const At& at) {
-    const Ends& ends = transfers_[event.transfer];
-    Rank& rank = ranks_[at.rank];
-    if (ends.end <= rank.now) return;
-    rank.communicated += ends.end - std::max(rank.now, ends.start);
-    rank.now = ends.end;
-  }
-
-  Trace finish() {
-    Trace trace{.clock = "simulated"};
-    Seconds computed = 0, communicated = 0;
-    for (const Rank& rank : ranks_) trace.step_seconds = std::max(trace.step_seconds, rank.now);
-    for (Rank& rank : ranks_) {
-      computed += rank.computed, communicated += rank.communicated;
-      std::stable_sort(rank.events.begin(), rank.events.end(),
-                       [](const TraceEvent& a, const TraceEvent& b) { return a.start < b.start; });
-      std::move(rank.events.begin(), rank.events.end(), std::back_inserter(trace.events));
+    ends.start = std::max(ends.sent, ends.posted);
+    if (shared_) {
+      Ticks& free = links_[{ends.from, ends.to}];
+      ends.start = std::max(ends.start, free);
+      free = ends.start + ends.takes.occupies;
     }
-    double count = static_cast<double>(ranks_.size());
-    trace.exposed_comm_seconds = communicated / count;
-    double all = trace.step_seconds * count;
-    trace.bubble = all > 0 ? std::max(0.0, 1 - (computed + communicated) / all) : 0;
-    share_cores(computed + communicated, trace);
-    return trace;
+    ends.end = ends.start + ends.takes.occupies + ends.takes.delay;
+    tapes_[ends.from].transfer(ends.action, ends.start, ends.end);
+    for (int32_t& rank : ends.waiting)
+      if (rank >= 0) wake(std::exchange(rank, -1));
   }
 
-  // Cores that always find a rank to work for need this long for all of them; a rank that waits leaves its
-  // core to another, so waiting is hidden first.
-  void share_cores(Seconds worked, Trace& trace) const {
-    if (prices_.cores() == 0 || trace.step_seconds <= 0) return;
-    double stretch = worked / prices_.cores() / trace.step_seconds;
-    if (stretch <= 1) return;
-    trace.step_seconds *= stretch;
-    trace.exposed_comm_seconds *= stretch;
-    for (TraceEvent& event : trace.events) event.start *= stretch, event.end *= stretch;
+  // False: it is not known yet when the message arrives.
+  bool wait(int32_t r) {
+    Rank& rank = ranks_[r];
+    int32_t transfer = routes_.transfer[r][rank.action];
+    CHECK(transfer >= 0);
+    Ends& ends = transfers_[transfer];
+    if (ends.end < 0) {
+      ends.waiting[ends.waiting[0] >= 0 ? 1 : 0] = r;
+      return false;
+    }
+    tapes_[r].waited(rank.now, ends.start, ends.end);
+    rank.now = std::max(rank.now, ends.end);
+    return true;
   }
 
   const Program& program_;
-  const Prices& prices_;
-  InstrCosts costs_;
+  const Timing& timing_;
+  bool shared_;
+  Routes routes_;
   std::vector<Rank> ranks_;
-  std::map<int32_t, Ends> transfers_;
-  std::map<std::tuple<int32_t, int32_t, int32_t>, Seconds> channels_;
+  std::vector<Tape> tapes_;
+  std::vector<Ends> transfers_;
+  std::map<std::vector<int32_t>, Meeting> meetings_;
+  std::map<std::pair<int32_t, int32_t>, Ticks> links_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> agenda_;
+  int64_t coming_ = 0;
 };
+
+// Cores that always find a rank to work for need this long for all of them; a rank that waits leaves its
+// core to another, so waiting is hidden first.
+void share_cores(int cores, Trace& trace) {
+  if (cores == 0 || trace.step_seconds <= 0) return;
+  auto ranks = static_cast<double>(trace.peak_bytes.size());
+  double stretch = (1 - trace.bubble) * ranks / cores;
+  if (stretch <= 1) return;
+  trace.step_seconds *= stretch;
+  trace.exposed_comm_seconds *= stretch;
+  for (TraceEvent& event : trace.events) event.start *= stretch, event.end *= stretch;
+}
 
 }  // namespace
 
-Trace simulate(const Model& model, const Program& program, const Prices& prices) {
+Trace simulate(const Program& program, const Timing& timing, Contention contention) {
+  return trace_of(program, Simulation(program, timing, contention).run(), "simulated");
+}
+
+Trace simulate(const Model& model, const Program& program, const Prices& prices, Contention contention) {
   const Cluster& cluster = prices.cluster();
   if (num_ranks(cluster) < static_cast<int>(program.ranks.size()))
     input_error(
         "simulate: the program has {} ranks, {} has {} devices; take a larger cluster or another plan",
         program.ranks.size(), cluster.name, num_ranks(cluster));
-  Trace trace = Simulation(model, program, prices).run();
+  Trace trace = simulate(program, price(model, program, prices), contention);
   for (const RankMemory& memory : memory_of(model, program)) trace.peak_bytes.push_back(memory.peak);
+  if (contention == Contention::kOn) share_cores(prices.cores(), trace);
   return trace;
 }
 

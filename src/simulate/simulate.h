@@ -2,17 +2,27 @@
 
 #include "profile/prices.h"
 #include "program/program.h"
+#include "program/timing.h"
 #include "program/trace.h"
 
 namespace partita {
 
+/// kOff: every message takes its own time, whatever else is on the way: what a run on the virtual clock
+/// gives, exactly. kOn: messages of one rank to another share their link, first come, first served; ranks
+/// that share the cores of one CPU share them: all of the step is stretched to what the cores need for the
+/// work of all.
+enum class Contention : uint8_t { kOff, kOn };
+
 /// What the Program would take on the Cluster, without running it. One compute stream per rank; a body's
-/// instructions and collectives one after the other, a collective from the moment its last member arrives;
-/// transfers beside them, in order per (source, destination, tag), from the moment both ends are there; waits
-/// end when their transfer does. Streams do not slow each other down; ranks that share the cores of one CPU
-/// do: all of the step is stretched to what the cores need for the work of all ranks. Events: one per body,
-/// collective and transfer. REQUIRES: certify(...) is empty. InputError if the cluster has fewer
-/// devices than the Program has ranks.
-Trace simulate(const Model& model, const Program& program, const Prices& prices);
+/// pieces one after the other, a collective from the moment its last member arrives; messages beside them,
+/// from the moment both ends are there; waits end when their message has arrived. Events: one per body,
+/// collective and message. REQUIRES: certify(...) is empty. InputError if the cluster has fewer devices than
+/// the Program has ranks.
+Trace simulate(const Model& model, const Program& program, const Prices& prices,
+               Contention contention = Contention::kOn);
+
+/// The same with times from anywhere; no cores are shared and no bytes counted. CHECKs that no rank waits for
+/// ever.
+Trace simulate(const Program& program, const Timing& timing, Contention contention);
 
 }  // namespace partita

@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "run/host_tensor.h"
+#include "run/loop.h"
 #include "run/threads/crew.h"
 #include "run/threads/measure_transfers.h"
 #include "run/threads/thread_communicator.h"
-#include "run/walk.h"
 
 namespace partita {
 namespace {
@@ -22,13 +22,18 @@ HostTensor values(Shape shape, const std::function<double(int64_t)>& value) {
   return from_doubles(std::move(shape), DType::kFloat32, list);
 }
 
-// Runs `job` on `n` ranks; the failure, or "".
+// Runs `job` on `n` ranks with a hundred mailboxes; the failure, or "".
 std::string run_ranks(int32_t n, const std::vector<std::vector<int32_t>>& groups,
                       const std::function<void(int32_t, Communicator&, Position&)>& job) {
   World world(n);
-  Exchange exchange(world);
+  Exchange exchange(world, 100);
+  RealClock clock;
+  std::deque<Timeline> times;
   std::deque<ThreadCommunicator> comms;
-  for (int32_t r = 0; r < n; ++r) comms.emplace_back(exchange, r, groups);
+  for (int32_t r = 0; r < n; ++r) {
+    times.emplace_back(clock);
+    comms.emplace_back(exchange, r, groups, times.back());
+  }
   Crew crew(n);
   world.start();
   crew.run([&](int32_t rank) {
@@ -85,22 +90,43 @@ TEST(Threads, GatherAndScatterUnevenPiecesInsideADimension) {
                                                        30, 31, 32, 33, 34, 35, 45, 46, 47, 48, 49, 50}));
 }
 
-TEST(Threads, TheKthSendMeetsTheKthReceiveOfItsTag) {
-  constexpr int kCount = 50;
-  std::vector<HostTensor> sent(2 * kCount), got(2 * kCount, HostTensor({3}, DType::kFloat32));
-  for (int k = 0; k < 2 * kCount; ++k) sent[k] = values({3}, [&](int64_t i) { return 10 * k + i; });
-  EXPECT_EQ(
-      run_ranks(2, {},
-                [&](int32_t rank, Communicator& comm, Position&) {
-                  std::vector<int64_t> tickets;
-                  for (int k = 0; k < kCount; ++k)
-                    for (int32_t tag : rank == 0 ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{1, 0})
-                      tickets.push_back(rank == 0 ? comm.send(1, tag, span_of(sent[2 * k + tag]))
-                                                  : comm.receive(0, tag, span_of(got[2 * k + tag])));
-                  for (int64_t ticket : tickets) comm.wait(ticket);
-                }),
-      "");
+// Many transfers at once, offered in another order at each end, and all of them again in a second step.
+TEST(Threads, TransfersOfAPairDoNotMindTheirOrder) {
+  constexpr int kCount = 100;
+  std::vector<HostTensor> sent(kCount), got(kCount, HostTensor({3}, DType::kFloat32));
+  for (int k = 0; k < kCount; ++k) sent[k] = values({3}, [&](int64_t i) { return 10 * k + i; });
+  std::vector<TensorSpan> from, to;
+  for (int k = 0; k < kCount; ++k) from.push_back(span_of(sent[k])), to.push_back(span_of(got[k]));
+  auto step = [&](int32_t rank, Communicator& comm) {
+    for (int k = 0; k < kCount; ++k)
+      rank == 0 ? comm.send({k, 1, k}, view_of(from[k]))
+                : comm.receive({kCount - 1 - k, 0, 0}, view_of(to[kCount - 1 - k]));
+    for (int k = 0; k < kCount; ++k) rank == 0 ? comm.wait_send({k, 1, k}) : comm.wait_receive({k, 0, k});
+  };
+  EXPECT_EQ(run_ranks(2, {},
+                      [&](int32_t rank, Communicator& comm, Position&) {
+                        step(rank, comm);
+                        step(rank, comm);
+                      }),
+            "");
   EXPECT_EQ(got, sent);
+}
+
+// Strides of the two ends may differ; shapes may not.
+TEST(Threads, ATransferKeepsElementsNotStrides) {
+  HostTensor rows = values({2, 3}, [](int64_t i) { return i; }), columns({2, 3}, DType::kFloat32);
+  TensorSpan from = span_of(rows), to = span_of(columns), wrong = to;
+  to.type.strides = {1, 2};
+  wrong.type.shape = {3, 2};
+  auto move = [&](TensorSpan& target) {
+    return run_ranks(2, {}, [&](int32_t rank, Communicator& comm, Position&) {
+      rank == 0 ? comm.send({0, 1, 0}, view_of(from)) : comm.receive({0, 0, 0}, view_of(target));
+      rank == 0 ? comm.wait_send({0, 1, 0}) : comm.wait_receive({0, 0, 0});
+    });
+  };
+  EXPECT_EQ(move(to), "");
+  EXPECT_EQ(to_doubles(columns), (std::vector<double>{0, 3, 1, 4, 2, 5}));
+  EXPECT_NE(move(wrong).find("float32[2, 3] is sent and float32[3, 2] expected"), std::string::npos);
 }
 
 TEST(Threads, AStallIsToldAsAStory) {
@@ -108,7 +134,10 @@ TEST(Threads, AStallIsToldAsAStory) {
   std::string story = run_ranks(3, {}, [&](int32_t rank, Communicator& comm, Position& at) {
     if (rank == 2) return;
     at = {.step = 1, .action = 4 + rank, .doing = "wait for receive"};
-    comm.wait(comm.receive(1 - rank, 9, span_of(rank == 0 ? a : b)));
+    TensorSpan span = span_of(rank == 0 ? a : b);
+    Wire wire{.transfer = rank, .peer = 1 - rank, .tag = 9};
+    comm.receive(wire, view_of(span));
+    comm.wait_receive(wire);
   });
   EXPECT_EQ(story,
             "every rank waits and none can go on\n"
@@ -151,54 +180,11 @@ TEST(Threads, AFailureStopsEverybody) {
     }
     if (rank == 3)  // only computes
       while (true) comm.check_stopped();
-    comm.wait(comm.receive(3, 0, span_of(a)));
+    TensorSpan span = span_of(a);
+    comm.receive({rank, 3, 0}, view_of(span));
+    comm.wait_receive({rank, 3, 0});
   });
   EXPECT_EQ(story, "rank 2, step 3, action 7 (run stage1.forward, h.0/mm): the disk is wet");
-}
-
-// A rank that owns byte buffers, to walk actions without torch.
-struct ByteRank {
-  std::map<std::pair<Slot, int32_t>, HostTensor> slots;
-  std::vector<int32_t> ran;
-
-  void run(BodyId, int32_t microbatch) { ran.push_back(microbatch); }
-  void allocate(Slot slot, int32_t microbatch, TypeId) {
-    slots[{slot, microbatch}] = HostTensor({2}, DType::kFloat32);
-  }
-  TensorSpan span(Slot slot, int32_t microbatch) { return span_of(slots.at({slot, microbatch})); }
-  void free(Slot slot, int32_t microbatch) { slots.erase({slot, microbatch}); }
-};
-
-TEST(Threads, WalkingActionsMovesFramesBetweenStages) {
-  constexpr int kMicrobatches = 8;
-  Slot slot{Space::kFrame, 0};
-  std::vector<RankProgram> programs(2);
-  for (int m = 0; m < kMicrobatches; ++m) {
-    auto add = [&](int rank, ActionKind kind) {
-      programs[rank].actions.push_back({.kind = kind,
-                                        .body = BodyId{0},
-                                        .microbatch = m,
-                                        .slot = slot,
-                                        .type = TypeId{0},
-                                        .peer = 1 - rank});
-    };
-    for (ActionKind kind : {ActionKind::kRun, ActionKind::kSend, ActionKind::kWaitSend, ActionKind::kFree})
-      add(0, kind);
-    for (ActionKind kind : {ActionKind::kPostReceive, ActionKind::kWaitReceive, ActionKind::kRun})
-      add(1, kind);
-  }
-  std::vector<ByteRank> ranks(2);
-  for (int m = 0; m < kMicrobatches; ++m)
-    ranks[0].slots[{slot, m}] = values({2}, [&](int64_t i) { return m + i; });
-  EXPECT_EQ(run_ranks(2, {},
-                      [&](int32_t rank, Communicator& comm, Position& at) {
-                        walk(programs[rank], ranks[rank], comm, at);
-                      }),
-            "");
-  EXPECT_TRUE(ranks[0].slots.empty());
-  EXPECT_EQ(ranks[1].ran.size(), kMicrobatches);
-  for (int m = 0; m < kMicrobatches; ++m)
-    EXPECT_EQ(to_doubles(ranks[1].slots.at({slot, m})), (std::vector<double>{m + 0., m + 1.}));
 }
 
 // Every kind with every size of group, but messages between two only; each call was timed.

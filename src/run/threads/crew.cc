@@ -1,44 +1,62 @@
 #include "run/threads/crew.h"
 
+#include <chrono>
+
+#include "base/error.h"
+
 namespace partita {
 
-Crew::Crew(int32_t size) {
-  for (int32_t rank = 1; rank < size; ++rank) threads_.emplace_back([this, rank] { work(rank); });
+Crew::Crew(int32_t size) : shared_(std::make_shared<Shared>()) {
+  if (size == 1) return;
+  for (int32_t rank = 0; rank < size; ++rank)
+    threads_.emplace_back([shared = shared_, rank] { work(shared, rank); });
 }
 
 Crew::~Crew() {
   {
-    std::lock_guard guard(mutex_);
-    closing_ = true;
+    std::lock_guard guard(shared_->mutex);
+    shared_->closing = true;
   }
-  started_.notify_all();
+  shared_->started.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Crew::run(const std::function<void(int32_t)>& job) {
-  std::unique_lock lock(mutex_);
-  job_ = &job;
-  busy_ = threads_.size();
-  ++round_;
-  started_.notify_all();
-  lock.unlock();
-  job(0);
-  lock.lock();
-  ended_.wait(lock, [&] { return busy_ == 0; });
+bool Crew::run(const std::function<void(int32_t)>& job, const Watch* watch) {
+  if (threads_.empty()) {
+    job(0);
+    return true;
+  }
+  std::unique_lock lock(shared_->mutex);
+  CHECK_EQ(shared_->busy, size_t{0});
+  shared_->job = job;
+  shared_->busy = threads_.size();
+  ++shared_->round;
+  shared_->started.notify_all();
+  auto ended = [&] { return shared_->busy == 0; };
+  if (!watch) shared_->ended.wait(lock, ended);
+  while (watch && !shared_->ended.wait_for(lock, std::chrono::duration<double>(watch->interval), ended)) {
+    if (watch->look()) continue;
+    for (std::thread& thread : threads_) thread.detach();
+    threads_.clear();
+    shared_->closing = true;
+    shared_->started.notify_all();
+    return false;
+  }
+  return true;
 }
 
-void Crew::work(int32_t rank) {
+void Crew::work(const std::shared_ptr<Shared>& shared, int32_t rank) {
   int64_t done = 0;
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(shared->mutex);
   while (true) {
-    started_.wait(lock, [&] { return closing_ || round_ != done; });
-    if (closing_) return;
-    done = round_;
-    const auto& job = *job_;
+    shared->started.wait(lock, [&] { return shared->closing || shared->round != done; });
+    if (shared->round == done) return;
+    done = shared->round;
+    std::function<void(int32_t)> job = shared->job;
     lock.unlock();
     job(rank);
     lock.lock();
-    if (--busy_ == 0) ended_.notify_one();
+    if (--shared->busy == 0) shared->ended.notify_one();
   }
 }
 

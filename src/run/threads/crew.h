@@ -2,32 +2,48 @@
 
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/units.h"
+
 namespace partita {
 
-/// A thread for each rank: the caller's for rank 0, the others live as long as the crew, so that a step pays
-/// no thread starts and one rank alone pays no switch of threads.
+/// A thread for each rank, as long as the crew lives, so that a step pays no thread starts. One rank alone
+/// works on the caller's thread and pays no switch of threads.
 class Crew {
  public:
   explicit Crew(int32_t size);
+  /// Waits for everybody, but not for those left behind.
   ~Crew();
   Crew(const Crew&) = delete;
 
-  /// Runs `job(rank)` for every rank and returns when all have returned. REQUIRES: `job` does not throw.
-  void run(const std::function<void(int32_t)>& job);
+  /// Somebody to look on from the caller's thread: `look` is called after every `interval` in which not all
+  /// have returned; when it says false, those still at work are left behind.
+  struct Watch {
+    Seconds interval = 0;
+    std::function<bool()> look;
+  };
+
+  /// Runs `job(rank)` for every rank and returns when all have returned. False: some were left behind; they
+  /// keep a copy of `job`, what it refers to must live on, and the crew can run nothing more. REQUIRES: `job`
+  /// does not throw.
+  bool run(const std::function<void(int32_t)>& job, const Watch* watch = nullptr);
 
  private:
-  void work(int32_t rank);
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable started, ended;
+    std::function<void(int32_t)> job;
+    int64_t round = 0;
+    size_t busy = 0;
+    bool closing = false;
+  };
+  static void work(const std::shared_ptr<Shared>& shared, int32_t rank);
 
-  std::mutex mutex_;
-  std::condition_variable started_, ended_;
-  const std::function<void(int32_t)>* job_ = nullptr;
-  int64_t round_ = 0;
-  size_t busy_ = 0;
-  bool closing_ = false;
+  std::shared_ptr<Shared> shared_;
   std::vector<std::thread> threads_;
 };
 

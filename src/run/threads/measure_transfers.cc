@@ -41,7 +41,14 @@ void reduce_scatter(Communicator& comm, int32_t, Rank& rank) {
 // From rank 0 to rank 1; more ranks would watch.
 void send(Communicator& comm, int32_t self, Rank& rank) {
   TensorSpan span = Rank::span(rank.whole);
-  comm.wait(self == 0 ? comm.send(1, 0, span) : comm.receive(0, 0, span));
+  Wire wire{.transfer = 0, .peer = 1 - self};
+  if (self == 0) {
+    comm.send(wire, view_of(span));
+    comm.wait_send(wire);
+  } else {
+    comm.receive(wire, view_of(span));
+    comm.wait_receive(wire);
+  }
 }
 
 struct Kind {
@@ -69,9 +76,14 @@ TransferMeasure measure(const Kind& kind, int32_t count, Bytes bytes, int rounds
   std::vector<int32_t> all(count);
   std::iota(all.begin(), all.end(), 0);
   World world(count);
-  Exchange exchange(world);
+  Exchange exchange(world, 1);
+  RealClock clock;
+  std::deque<Timeline> times;
   std::deque<ThreadCommunicator> comms;
-  for (int32_t r = 0; r < count; ++r) comms.emplace_back(exchange, r, std::vector<std::vector<int32_t>>{all});
+  for (int32_t r = 0; r < count; ++r) {
+    times.emplace_back(clock);
+    comms.emplace_back(exchange, r, std::vector<std::vector<int32_t>>{all}, times.back());
+  }
   std::vector<Rank> ranks = ranks_of(count, bytes);
   Crew crew(count);
   TransferMeasure found{kind.name, count, bytes, {}};

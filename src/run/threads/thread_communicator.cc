@@ -4,10 +4,56 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "program/words.h"
 #include "run/cut.h"
 #include "run/show.h"
 
 namespace partita {
+namespace {
+
+// "all-reduce".
+std::string name_of(InstrKind kind) {
+  std::string name = row_of(kind).name;
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+TensorType type_of(const TensorView& view) {
+  return {{view.shape, view.shape + view.dims}, {view.strides, view.strides + view.dims}, view.dtype};
+}
+
+bool same_shape(const TensorView& a, const TensorView& b) {
+  return a.dims == b.dims && a.dtype == b.dtype && std::equal(a.shape, a.shape + a.dims, b.shape);
+}
+
+// Elements of a tensor that lies dense, row by row; -1: it does not.
+int64_t dense_elements(const TensorView& view) {
+  int64_t count = 1;
+  for (int32_t d = view.dims; d-- > 0; count *= view.shape[d])
+    if (view.shape[d] != 1 && view.strides[d] != count) return -1;
+  return count;
+}
+
+void copy(const TensorView& from, const TensorView& to, int32_t peer) {
+  if (!same_shape(from, to))
+    throw RunError(fmt::format("{} is sent and {} expected between this rank and rank {}",
+                               show(type_of(from)), show(type_of(to)), peer));
+  int64_t count = dense_elements(from);
+  if (count >= 0 && dense_elements(to) == count) {
+    if (count > 0) std::memcpy(to.data, from.data, count * dtype_bytes(to.dtype));
+    return;
+  }
+  std::vector<Extent> extents;
+  for (int32_t d = 0; d < to.dims; ++d) extents.push_back({to.shape[d], to.strides[d], from.strides[d]});
+  copy_strided(to.data, from.data, std::move(extents), dtype_bytes(to.dtype));
+}
+
+}  // namespace
+
+Exchange::Exchange(World& world, int32_t transfers, bool shared_links)
+    : world_(world),
+      mailboxes_(transfers),
+      free_(shared_links ? static_cast<size_t>(world.size()) * world.size() : 0) {}
 
 Exchange::Group& Exchange::group(const std::vector<int32_t>& ranks) {
   Group& group = groups_[ranks];
@@ -16,13 +62,18 @@ Exchange::Group& Exchange::group(const std::vector<int32_t>& ranks) {
   return group;
 }
 
-Exchange::Channel& Exchange::channel(int32_t source, int32_t destination, int32_t tag) {
-  return channels_[{source, destination, tag}];
+Ticks Exchange::begin(int32_t from, int32_t to, Ticks ready, Ticks occupies) {
+  if (free_.empty()) return ready;
+  std::lock_guard guard(links_mutex_);
+  Ticks& free = free_[static_cast<size_t>(from) * world_.size() + to];
+  Ticks begun = std::max(ready, free);
+  free = begun + occupies;
+  return begun;
 }
 
 ThreadCommunicator::ThreadCommunicator(Exchange& exchange, int32_t rank,
-                                       const std::vector<std::vector<int32_t>>& groups)
-    : exchange_(exchange), rank_(rank) {
+                                       const std::vector<std::vector<int32_t>>& groups, Timeline& time)
+    : exchange_(exchange), rank_(rank), time_(time) {
   for (const auto& ranks : groups) {
     auto found = std::find(ranks.begin(), ranks.end(), rank);
     CHECK(found != ranks.end());
@@ -34,42 +85,49 @@ ThreadCommunicator::ThreadCommunicator(Exchange& exchange, int32_t rank,
 void ThreadCommunicator::meet(const Membership& membership) {
   World& world = exchange_.world();
   Exchange::Group& group = *membership.group;
-  auto lock = world.lock();
-  int64_t meeting = group.meetings;
-  if (++group.arrived == group.ranks.size()) {
-    group.arrived = 0;
-    ++group.meetings;
-    for (int32_t rank : group.ranks) world.wake(rank);
+  auto size = static_cast<int64_t>(group.ranks.size());
+  int64_t meeting = group.meetings.load();
+  if (group.arrived.fetch_add(1) + 1 == size) {
+    group.arrived.store(0);
+    group.meetings.store(meeting + 1);
+    for (int32_t rank : group.ranks)
+      if (rank != rank_) world.wake(rank);
     return;
   }
-  world.wait(
-      lock, rank_, [&] { return group.meetings != meeting; },
-      [&] {
-        return fmt::format("{} of ranks [{}], where {} of {} have come", group.calls[membership.member].kind,
-                           fmt::join(group.ranks, ", "), group.arrived, group.ranks.size());
-      });
+  world.wait(rank_, group.meetings, meeting + 1, [&] {
+    return fmt::format("{} of ranks [{}], where {} of {} have come",
+                       name_of(group.calls[membership.member].kind), fmt::join(group.ranks, ", "),
+                       group.arrived.load(), size);
+  });
 }
 
 // Shows this member's tensors to the others and waits until all have shown theirs.
-Exchange::Group& ThreadCommunicator::enter(const Membership& membership, const Exchange::Call& call) {
+Exchange::Group& ThreadCommunicator::enter(const Membership& membership, InstrKind kind, TensorSpan in,
+                                           TensorSpan out) {
   Exchange::Group& group = *membership.group;
-  {
-    auto lock = exchange_.world().lock();
-    group.calls[membership.member] = call;
-  }
+  Ticks takes = time_.arrive();
+  group.calls[membership.member] = {kind, std::move(in), std::move(out), time_.now(), takes};
   meet(membership);
-  for (size_t m = 0; m < group.calls.size(); ++m) {
-    const Exchange::Call& other = group.calls[m];
-    if (std::strcmp(other.kind, call.kind) != 0)
-      throw RunError(fmt::format("enters {} of ranks [{}] where rank {} enters {}", call.kind,
-                                 fmt::join(group.ranks, ", "), group.ranks[m], other.kind));
-  }
+  for (size_t m = 0; m < group.calls.size(); ++m)
+    if (group.calls[m].kind != kind)
+      throw RunError(fmt::format("enters {} of ranks [{}] where rank {} enters {}", name_of(kind),
+                                 fmt::join(group.ranks, ", "), group.ranks[m], name_of(group.calls[m].kind)));
   return group;
+}
+
+// The last barrier: nobody's memory is looked at any more. What the first member says it takes, it takes.
+void ThreadCommunicator::leave(const Membership& membership) {
+  const std::vector<Exchange::Call>& calls = membership.group->calls;
+  Ticks start = 0, takes = calls[0].takes;
+  for (const Exchange::Call& call : calls) start = std::max(start, call.at);
+  InstrKind kind = calls[membership.member].kind;
+  meet(membership);
+  time_.leave(kind, start, takes);
 }
 
 void ThreadCommunicator::all_reduce(int32_t index, TensorSpan tensor) {
   const Membership& membership = groups_[index];
-  Exchange::Group& group = enter(membership, {"all-reduce", tensor, tensor});
+  Exchange::Group& group = enter(membership, InstrKind::kAllReduce, tensor, tensor);
   DType dtype = tensor.type.dtype;
   Bytes element = dtype_bytes(dtype);
   int64_t count = numel(tensor.type.shape), members = static_cast<int64_t>(group.ranks.size());
@@ -91,13 +149,13 @@ void ThreadCommunicator::all_reduce(int32_t index, TensorSpan tensor) {
     std::memcpy(tensor.data + other.begin * element, group.calls[m].in.data + other.begin * element,
                 other.length() * element);
   }
-  meet(membership);
+  leave(membership);
 }
 
 void ThreadCommunicator::all_gather(int32_t index, TensorSpan piece, TensorSpan whole, const Cut& cut,
                                     const std::vector<int64_t>& pieces) {
   const Membership& membership = groups_[index];
-  Exchange::Group& group = enter(membership, {"all-gather", piece, whole});
+  Exchange::Group& group = enter(membership, InstrKind::kAllGather, piece, whole);
   Bytes element = dtype_bytes(whole.type.dtype);
   int64_t begin = 0;
   for (size_t m = 0; m < group.calls.size(); begin += pieces[m++]) {
@@ -105,13 +163,13 @@ void ThreadCommunicator::all_gather(int32_t index, TensorSpan piece, TensorSpan 
     CutWalk walk = walk_cut(whole.type, in.type, cut, begin).reversed();
     copy_strided(whole.data + walk.first * element, in.data, std::move(walk.extents), element);
   }
-  meet(membership);
+  leave(membership);
 }
 
 void ThreadCommunicator::reduce_scatter(int32_t index, TensorSpan whole, TensorSpan piece, const Cut& cut,
                                         const std::vector<int64_t>& pieces) {
   const Membership& membership = groups_[index];
-  Exchange::Group& group = enter(membership, {"reduce-scatter", whole, piece});
+  Exchange::Group& group = enter(membership, InstrKind::kReduceScatter, whole, piece);
   int64_t begin = 0;
   for (size_t m = 0; m < membership.member; ++m) begin += pieces[m];
   CutWalk walk = walk_cut(whole.type, piece.type, cut, begin);
@@ -123,68 +181,49 @@ void ThreadCommunicator::reduce_scatter(int32_t index, TensorSpan whole, TensorS
     sources.push_back(group.calls[m].in.data + walk.first * dtype_bytes(whole.type.dtype));
   }
   sum_strided(piece.data, sources, std::move(walk.extents), whole.type.dtype);
-  meet(membership);
+  leave(membership);
 }
 
-int64_t ThreadCommunicator::send(int32_t peer, int32_t tag, TensorSpan tensor) {
-  return offer({peer, tag, true}, tensor);
+void ThreadCommunicator::send(const Wire& wire, const TensorView& tensor) {
+  Mailbox& box = exchange_.mailbox(wire.transfer);
+  box.from = tensor;
+  box.sent = time_.now();
+  box.takes = time_.message();
+  box.action = time_.action();
+  ++box.sends;
+  arrive(box, rank_, wire.peer, wire.peer);
 }
 
-int64_t ThreadCommunicator::receive(int32_t peer, int32_t tag, TensorSpan tensor) {
-  return offer({peer, tag, false}, tensor);
+void ThreadCommunicator::receive(const Wire& wire, const TensorView& tensor) {
+  Mailbox& box = exchange_.mailbox(wire.transfer);
+  box.to = tensor;
+  box.posted = time_.now();
+  ++box.receives;
+  arrive(box, wire.peer, rank_, wire.peer);
 }
 
-// Whoever comes second copies, outside the lock; the pair is fixed, so later offers do not disturb it.
-int64_t ThreadCommunicator::offer(Ticket ticket, const TensorSpan& tensor) {
-  World& world = exchange_.world();
-  auto lock = world.lock();
-  Exchange::Channel& channel = ticket.sending ? exchange_.channel(rank_, ticket.peer, ticket.tag)
-                                              : exchange_.channel(ticket.peer, rank_, ticket.tag);
-  auto& own = ticket.sending ? channel.sends : channel.receives;
-  auto& other = ticket.sending ? channel.receives : channel.sends;
-  if (other.empty()) {
-    ticket.transfer = std::make_shared<Transfer>();
-    (ticket.sending ? ticket.transfer->from : ticket.transfer->to) = tensor;
-    own.push_back(ticket.transfer);
-  } else {
-    ticket.transfer = other.front();
-    other.pop_front();
-    (ticket.sending ? ticket.transfer->from : ticket.transfer->to) = tensor;
-    lock.unlock();
-    copy(*ticket.transfer, ticket.peer);
-    lock.lock();
-    ticket.transfer->done = true;
-    world.wake(ticket.peer);
-  }
-  tickets_.emplace(next_ticket_, std::move(ticket));
-  return next_ticket_++;
+// The second of the two ends copies. It begins when both are there; on a real clock it is over when it is
+// over, else after what the message takes.
+void ThreadCommunicator::arrive(Mailbox& box, int32_t from, int32_t to, int32_t peer) {
+  int64_t before = box.arrived.fetch_add(1, std::memory_order_acq_rel);
+  if (before % 2 == 0) return;
+  copy(box.from, box.to, peer);
+  box.begun = exchange_.begin(from, to, std::max(box.sent, box.posted), box.takes.occupies);
+  box.ended = std::max(box.begun + box.takes.occupies + box.takes.delay, time_.now());
+  box.delivered.store(before / 2 + 1);
+  exchange_.world().wake(peer);
 }
 
-void ThreadCommunicator::copy(const Transfer& transfer, int32_t peer) const {
-  const TensorType &from = transfer.from.type, &to = transfer.to.type;
-  if (from.shape != to.shape || from.dtype != to.dtype)
-    throw RunError(
-        fmt::format("{} is sent and {} expected between this rank and rank {}", show(from), show(to), peer));
-  std::vector<Extent> extents;
-  for (size_t d = 0; d < to.shape.size(); ++d)
-    extents.push_back({to.shape[d], to.strides[d], from.strides[d]});
-  copy_strided(transfer.to.data, transfer.from.data, std::move(extents), dtype_bytes(to.dtype));
-}
+void ThreadCommunicator::wait_send(const Wire& wire) { wait(wire, true); }
+void ThreadCommunicator::wait_receive(const Wire& wire) { wait(wire, false); }
 
-void ThreadCommunicator::wait(int64_t number) {
-  auto found = tickets_.find(number);
-  CHECK(found != tickets_.end());
-  Ticket ticket = found->second;
-  tickets_.erase(found);
-  World& world = exchange_.world();
-  auto lock = world.lock();
-  if (ticket.transfer->done) return;
-  world.wait(
-      lock, rank_, [&] { return ticket.transfer->done; },
-      [&] {
-        return fmt::format("rank {} to {} (tag {})", ticket.peer, ticket.sending ? "receive" : "send",
-                           ticket.tag);
-      });
+void ThreadCommunicator::wait(const Wire& wire, bool sending) {
+  Mailbox& box = exchange_.mailbox(wire.transfer);
+  Ticks from = time_.now();
+  exchange_.world().wait(rank_, box.delivered, sending ? box.sends : box.receives, [&] {
+    return fmt::format("rank {} to {} (tag {})", wire.peer, sending ? "receive" : "send", wire.tag);
+  });
+  time_.waited(from, box.begun, box.ended, sending ? box.action : -1);
 }
 
 }  // namespace partita

@@ -2,68 +2,79 @@
 
 #include <deque>
 #include <map>
-#include <memory>
-#include <tuple>
 
 #include "run/communicator.h"
 #include "run/threads/world.h"
+#include "run/timeline.h"
 
 namespace partita {
 
-/// What the ranks of a World share to speak with each other: meeting places of groups and channels of pairs.
+/// What the ranks of a World share to speak with each other: meeting places of groups and mailboxes of
+/// transfers.
 class Exchange {
  public:
-  explicit Exchange(World& world) : world_(world) {}
+  /// `transfers`: as many as a step has. `shared_links`: messages from one rank to another share their link,
+  /// first come, first served, as long as each holds it.
+  explicit Exchange(World& world, int32_t transfers = 0, bool shared_links = false);
   Exchange(const Exchange&) = delete;
 
-  /// One way of one pair with one tag.
-  struct Transfer {
-    TensorSpan from, to;
-    bool done = false;
-  };
-  struct Channel {
-    std::deque<std::shared_ptr<Transfer>> sends,
-        receives;  // offered and not yet met; one of the two is empty
+  /// Where the two ends of a transfer meet. Each end counts what it has posted; whoever comes second copies.
+  struct Mailbox {
+    TensorView from, to;
+    Ticks sent = 0, posted = 0;
+    MessageTime takes;
+    int32_t action = -1;                 // of the sender
+    int64_t sends = 0, receives = 0;     // each written by its end alone
+    Ticks begun = 0, ended = 0;          // of the last transfer that is over
+    std::atomic<int64_t> arrived = 0;    // ends that have come
+    std::atomic<int64_t> delivered = 0;  // transfers that are over
   };
 
   /// What one member brings to a collective.
   struct Call {
-    const char* kind = "";
+    InstrKind kind = InstrKind::kAllReduce;
     TensorSpan in, out;
+    Ticks at = 0, takes = 0;
   };
   struct Group {
     std::vector<int32_t> ranks;
     std::vector<Call> calls;  // by member
-    size_t arrived = 0;
-    int64_t meetings = 0;
+    std::atomic<int64_t> arrived = 0, meetings = 0;
   };
 
   World& world() { return world_; }
-  /// REQUIRES: the world's lock is held, or no rank runs.
+  Mailbox& mailbox(int32_t transfer) { return mailboxes_[transfer]; }
+  /// REQUIRES: no rank runs.
   Group& group(const std::vector<int32_t>& ranks);
-  Channel& channel(int32_t source, int32_t destination, int32_t tag);
+  /// When a message that could begin at `ready` begins.
+  Ticks begin(int32_t from, int32_t to, Ticks ready, Ticks occupies);
 
  private:
   World& world_;
+  std::deque<Mailbox> mailboxes_;
   std::map<std::vector<int32_t>, Group> groups_;
-  std::map<std::tuple<int32_t, int32_t, int32_t>, Channel> channels_;
+  std::mutex links_mutex_;
+  std::vector<Ticks> free_;  // by (from, to); empty: links are not shared
 };
 
 /// Ranks as threads. Data moves by copies between the members' own memory while all of them are in the call
-/// (or, for a transfer, by whoever comes second); nothing is kept afterwards and nothing is allocated.
+/// (or, for a transfer, by whoever comes second); nothing is kept afterwards, and transfers allocate nothing.
 class ThreadCommunicator : public Communicator {
  public:
-  /// `groups`: the rank's groups of the Program, ordered ranks, `rank` among them.
-  ThreadCommunicator(Exchange& exchange, int32_t rank, const std::vector<std::vector<int32_t>>& groups);
+  /// `groups`: the rank's groups of the Program, ordered ranks, `rank` among them. `time`: of the rank; times
+  /// travel with messages.
+  ThreadCommunicator(Exchange& exchange, int32_t rank, const std::vector<std::vector<int32_t>>& groups,
+                     Timeline& time);
 
   void all_reduce(int32_t group, TensorSpan tensor) override;
   void all_gather(int32_t group, TensorSpan piece, TensorSpan whole, const Cut& cut,
                   const std::vector<int64_t>& pieces) override;
   void reduce_scatter(int32_t group, TensorSpan whole, TensorSpan piece, const Cut& cut,
                       const std::vector<int64_t>& pieces) override;
-  int64_t send(int32_t peer, int32_t tag, TensorSpan tensor) override;
-  int64_t receive(int32_t peer, int32_t tag, TensorSpan tensor) override;
-  void wait(int64_t ticket) override;
+  void send(const Wire& wire, const TensorView& tensor) override;
+  void receive(const Wire& wire, const TensorView& tensor) override;
+  void wait_send(const Wire& wire) override;
+  void wait_receive(const Wire& wire) override;
   void check_stopped() override { exchange_.world().check_stopped(); }
 
  private:
@@ -71,24 +82,18 @@ class ThreadCommunicator : public Communicator {
     Exchange::Group* group;
     size_t member;
   };
-  using Transfer = Exchange::Transfer;
+  using Mailbox = Exchange::Mailbox;
 
-  struct Ticket {
-    int32_t peer, tag;
-    bool sending;
-    std::shared_ptr<Transfer> transfer = nullptr;
-  };
-
-  Exchange::Group& enter(const Membership& membership, const Exchange::Call& call);
+  Exchange::Group& enter(const Membership& membership, InstrKind kind, TensorSpan in, TensorSpan out);
   void meet(const Membership& membership);
-  int64_t offer(Ticket ticket, const TensorSpan& tensor);
-  void copy(const Transfer& transfer, int32_t peer) const;
+  void leave(const Membership& membership);
+  void arrive(Mailbox& box, int32_t from, int32_t to, int32_t peer);
+  void wait(const Wire& wire, bool sending);
 
   Exchange& exchange_;
   int32_t rank_;
+  Timeline& time_;
   std::vector<Membership> groups_;
-  std::map<int64_t, Ticket> tickets_;
-  int64_t next_ticket_ = 0;
 };
 
 }  // namespace partita

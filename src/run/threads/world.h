@@ -2,8 +2,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -17,13 +15,13 @@ namespace partita {
 struct Stopped {};
 
 /// Ranks that are threads of one process: who waits for what, who failed. All waiting of ranks goes through
-/// it, so it sees at once when nobody can go on: no timeouts.
+/// it, so it sees at once when nobody can go on.
 class World {
  public:
-  explicit World(int32_t ranks) : ranks_(ranks) {}
+  explicit World(int32_t ranks);
 
   int32_t size() const { return static_cast<int32_t>(ranks_.size()); }
-  /// REQUIRES: called by the rank's own thread, or while it is not between `start` and `finish`.
+  /// Written by the rank's own thread.
   Position& position(int32_t rank) { return ranks_[rank].at; }
 
   /// Brackets a step: all ranks start together (REQUIRES: none runs), each finishes for itself. A rank that
@@ -31,37 +29,54 @@ class World {
   void start();
   void finish(int32_t rank);
 
-  /// Everything shared by ranks is read and written under this lock.
-  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  /// Blocks `rank` until `ready()` (called under the lock). `waits_for` says what for, should it never come.
-  /// Throws Stopped after a failure.
-  void wait(std::unique_lock<std::mutex>& lock, int32_t rank, const std::function<bool()>& ready,
-            const std::function<std::string()>& waits_for);
-  /// Lets `rank` look at its condition again. REQUIRES: the lock is held.
-  void wake(int32_t rank) { ranks_[rank].changed.notify_one(); }
+  /// Blocks `rank` until `value` is at least `least`. `story()` says what for, should it never come. Whoever
+  /// raises the value wakes the rank. Throws Stopped after a failure. Allocates nothing.
+  template <class Story>
+  void wait(int32_t rank, const std::atomic<int64_t>& value, int64_t least, const Story& story) {
+    if (value.load(std::memory_order_acquire) >= least || look_again(value, least)) return;
+    block(rank, {&value, least, &story,
+                 [](const void* subject) { return (*static_cast<const Story*>(subject))(); }});
+  }
+  /// Lets `rank` look at its value again; to be called after it was raised.
+  void wake(int32_t rank);
 
   /// Stops all ranks. The first failure is the one that is told.
   void fail(int32_t rank, const std::string& why);
+  /// Has any rank gone on since the last call?
+  bool moved();
+  /// Stops all ranks, since none has gone on for `seconds`.
+  void give_up(double seconds);
   std::optional<std::string> failure() const;
   void check_stopped() const {
     if (stopped_.load(std::memory_order_acquire)) throw Stopped();
   }
 
  private:
+  struct Waiting {
+    const std::atomic<int64_t>* value = nullptr;
+    int64_t least = 0;
+    const void* story = nullptr;
+    std::string (*tell)(const void*) = nullptr;
+    bool over() const { return value->load() >= least; }
+  };
   struct Rank {
     Position at;
     std::condition_variable changed;
+    std::atomic<bool> asleep = false;
     bool running = false;
-    const std::function<bool()>* ready = nullptr;  // set while it waits
-    const std::function<std::string()>* waits_for = nullptr;
+    const Waiting* waiting = nullptr;
+    uint64_t seen = 0;  // by `moved`
   };
 
+  bool look_again(const std::atomic<int64_t>& value, int64_t least) const;
+  void block(int32_t rank, const Waiting& waiting);
   bool stalled() const;
-  std::string stall_story() const;
+  std::string story() const;
   void stop(const std::string& why);
 
   mutable std::mutex mutex_;
   std::vector<Rank> ranks_;
+  int looks_ = 0;  // how often to look before sleeping
   std::optional<std::string> failure_;
   std::atomic<bool> stopped_ = false;
 };

@@ -48,6 +48,7 @@ RunReport run(const Runnable& runnable, const RunRequest& request) {
   }
   if (request.keep_values) report.values = session.values();
   report.peak_bytes = session.peak_bytes();
+  report.trace = session.trace();
   return report;
 }
 

@@ -68,13 +68,15 @@ void measure(int64_t elements, int rounds, std::vector<MoveMeasure>& all) {
   std::vector<PreparedBody> bodies = prepare(program, none);
   World world(1);
   Exchange exchange(world);
-  ThreadCommunicator comm(exchange, 0, {});
+  RealClock clock;
+  Timeline time(clock);
+  ThreadCommunicator comm(exchange, 0, {}, time);
   Rank rank(program, 0, bodies, comm, world.position(0));
   for (size_t slot = 0; slot < kSlots.size(); ++slot) {
     rank.allocate({Space::kRank, static_cast<int32_t>(slot)}, 0, TypeId{kSlots[slot]});
     rank.value({Space::kRank, static_cast<int32_t>(slot)}).zero_();
   }
-  Seconds clock = clock_cost();
+  Seconds looking = clock_cost();
   rank.begin_step(1, 1);
   for (size_t b = 0; b < bodies.size(); ++b) {
     std::vector<TypeId> in;
@@ -84,7 +86,7 @@ void measure(int64_t elements, int rounds, std::vector<MoveMeasure>& all) {
     for (int round = -kWarmUp; round < rounds; ++round) {
       Seconds begin = cpu_seconds();
       rank.run(BodyId{static_cast<int32_t>(b)}, 0);
-      Seconds taken = std::max(cpu_seconds() - begin - clock, 1e-9);
+      Seconds taken = std::max(cpu_seconds() - begin - looking, 1e-9);
       if (round >= 0) found.seconds.push_back(taken);
     }
     all.push_back(std::move(found));

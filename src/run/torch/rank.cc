@@ -141,15 +141,20 @@ void Rank::allocate(Slot slot, int32_t microbatch, TypeId type) {
 
 TensorSpan Rank::span(Slot slot, int32_t microbatch) { return span_of(defined(value(slot, microbatch))); }
 
+TensorView Rank::view(Slot slot, int32_t microbatch) {
+  const at::Tensor& tensor = defined(value(slot, microbatch));
+  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.sizes().data(), tensor.strides().data(),
+          static_cast<int32_t>(tensor.dim()), dtype_of(tensor.scalar_type())};
+}
+
 void Rank::run(BodyId id, int32_t microbatch) {
   const PreparedBody& body = bodies_[id.value];
   Slots here = slots(microbatch);
-  at_.body = &body.body->name;
   for (const PreparedInstr& instr : body.instrs) {
     at_.op = instr.name;
     execute(instr, here);
   }
-  at_.op = at_.body = nullptr;
+  at_.op = nullptr;
   for (int32_t i = 0; i < body.body->locals; ++i) locals_[i].reset();
 }
 

@@ -28,6 +28,8 @@ class Rank {
   /// Empties every slot.
   void clear();
   TensorSpan span(Slot slot, int32_t microbatch);
+  /// Of what lies in the slot; its shape stays where the tensor is.
+  TensorView view(Slot slot, int32_t microbatch);
   at::Tensor& value(Slot slot, int32_t microbatch = 0) { return slots(microbatch)[slot]; }
 
  private:

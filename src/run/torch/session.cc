@@ -5,7 +5,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <deque>
 #include <set>
@@ -17,20 +16,12 @@
 #include "run/parts.h"
 #include "run/results.h"
 #include "run/show.h"
-#include "run/threads/crew.h"
-#include "run/threads/thread_communicator.h"
+#include "run/threads/thread_ranks.h"
 #include "run/torch/counting_allocator.h"
 #include "run/torch/rank.h"
-#include "run/walk.h"
 
 namespace partita {
 namespace {
-
-// What torch throws carries a backtrace; the first sentence is for people.
-std::string message_of(const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  return torch_error ? torch_error->what_without_backtrace() : error.what();
-}
 
 std::vector<std::string> names_of(const HostViews& views) {
   std::vector<std::string> names;
@@ -55,6 +46,7 @@ struct Session::State {
   State(const Runnable& step, const HostViews& weights, const RunOptions& options);
 
   void on_ranks(const std::function<void(int32_t)>& job);
+  Seconds take_step(const HostViews& batch);
   void load_first(int32_t rank, const HostViews& weights);
   void load_next(int32_t rank);
   void load_batch(int32_t rank, const HostViews& batch);
@@ -67,17 +59,13 @@ struct Session::State {
   const Model model;
   Program program;  // the learning rate may change between steps
   const LeafSizes leaves;
-  const int threads;  // of each rank
   const std::vector<PreparedBody> bodies;
-  World world;
-  Exchange exchange;
-  std::deque<MemoryCounter> counters;  // by rank, as the next three
-  std::deque<ThreadCommunicator> comms;
+  ThreadRanks threads;
+  std::deque<MemoryCounter> counters;  // by rank, as the next two
   std::deque<Rank> ranks;
   std::vector<std::vector<NextLoad>> plans;
   std::map<TensorId, HostTensor>
-      copies;  // whole values that a step does not leave where the next one needs them
-  Crew crew;
+      copies;                      // whole values that a step does not leave where the next one needs them
   int64_t steps = 0, updates = 0;  // steps that overflowed update nothing
   LossScale scale;
 };
@@ -86,15 +74,11 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
     : model(step.model),
       program((check_runnable(step.program, step.model), step.program)),
       leaves(step.leaves),
-      threads(options.threads_per_rank),
       bodies(prepare(program, model)),
-      world(static_cast<int32_t>(program.ranks.size())),
-      exchange(world),
-      counters(program.ranks.size()),
-      crew(world.size()) {
-  for (int32_t r = 0; r < world.size(); ++r) {
-    comms.emplace_back(exchange, r, program.ranks[r].groups);
-    ranks.emplace_back(program, r, bodies, comms.back(), world.position(r));
+      threads(program, options),
+      counters(program.ranks.size()) {
+  for (int32_t r = 0; r < threads.size(); ++r) {
+    ranks.emplace_back(program, r, bodies, threads.comm(r), threads.position(r));
     plans.push_back(plan_loads(program, model, r));
     for (const NextLoad& next : plans.back())
       if (next.next != Next::kBatch) find_value(weights, model[next.load->tensor], "weights");
@@ -107,24 +91,31 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
 
 // Runs `job` for every rank on its own thread and its own account. A failure of one stops all.
 void Session::State::on_ranks(const std::function<void(int32_t)>& job) {
-  int before = at::get_num_threads();
-  crew.run([&](int32_t rank) {
-    if (at::get_num_threads() != threads) at::set_num_threads(threads);
+  int before = at::get_num_threads(), each = threads.options().threads_per_rank;
+  // Torch keeps the number for threads to come as well as for the one that sets it, and this one is the
+  // caller's.
+  auto restore = [&] {
+    if (before != each) at::set_num_threads(before);
+  };
+  auto work = [this, job, each](int32_t rank) {
+    if (at::get_num_threads() != each) at::set_num_threads(each);
     CountingScope counting(&counters[rank]);
-    // Rank 0 is on the caller's thread, where autocast or a dispatch mode may be on.
+    // One rank alone is on the caller's thread, where autocast or a dispatch mode may be on.
     c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set, c10::default_excluded_set);
     c10::InferenceMode inference;
     try {
       job(rank);
-    } catch (const Stopped&) {
-    } catch (const std::exception& error) {
-      world.fail(rank, message_of(error));
+    } catch (const c10::Error& error) {
+      throw RunError(error.what_without_backtrace());  // the first sentence is for people
     }
-  });
-  // Torch keeps the number for threads to come as well as for the one that sets it, and this one is the
-  // caller's.
-  if (before != threads) at::set_num_threads(before);
-  if (auto failure = world.failure()) throw RunError(*failure);
+  };
+  try {
+    threads.on_ranks(work);
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
 }
 
 void Session::State::put(int32_t rank, const Load& load, const HostView& whole) {
@@ -141,7 +132,7 @@ void Session::State::put_wider(int32_t rank, const Load& load, const HostView& w
 }
 
 void Session::State::load_first(int32_t rank, const HostViews& weights) {
-  world.position(rank).doing = "load weights";
+  threads.position(rank).doing = "load weights";
   for (const NextLoad& next : plans[rank]) {
     if (next.next == Next::kBatch) continue;
     if (next.load->state < 0) {
@@ -203,14 +194,38 @@ Session::Session(const Runnable& step, const HostViews& weights, const RunOption
         return std::make_unique<State>(step, with_parts(step.model, weights, parts), options);
       }()) {}
 Session::~Session() {
+  if (state_ && state_->threads.left_behind()) {
+    static_cast<void>(state_.release());
+    return;
+  }
   state_.reset();
   return_free_memory();
 }
 Session::Session(Session&&) noexcept = default;
 
+// Where time is looked at, all ranks start their actions together, with everything loaded.
+Seconds Session::State::take_step(const HostViews& batch) {
+  bool real = threads.options().clock == ClockKind::kReal;
+  bool together = !real || threads.options().traced;
+  Ticks begin = steady_now();
+  auto load = [this, &batch](int32_t rank) {
+    threads.position(rank) = {.step = steps + 1, .doing = "load batch"};
+    if (steps > 0) load_next(rank);
+    load_batch(rank, batch);
+    ranks[rank].begin_step(updates + 1, scale.value);
+  };
+  if (together) on_ranks(load);
+  threads.start();
+  on_ranks([this, load, together](int32_t rank) {
+    if (!together) load(rank);
+    threads.run_actions(rank, ranks[rank]);
+  });
+  return real ? to_seconds(steady_now() - begin) : threads.finished();
+}
+
 StepReport Session::step(const HostViews& batch) {
   State& s = *state_;
-  if (auto failure = s.world.failure())
+  if (auto failure = s.threads.failure())
     throw RunError("the session ended with a failure: " + *failure + "; start a new one");
   std::vector<std::string> inputs;
   for (const Tensor& tensor : s.model.tensors)
@@ -218,17 +233,7 @@ StepReport Session::step(const HostViews& batch) {
   for (const std::string& name : names_of(batch))
     if (std::find(inputs.begin(), inputs.end(), name) == inputs.end())
       input_error("batch: the model has no input {}{}", name, did_you_mean(name, inputs));
-  auto begin = std::chrono::steady_clock::now();
-  s.world.start();
-  s.on_ranks([&](int32_t rank) {
-    Position& at = s.world.position(rank) = {.step = s.steps + 1, .doing = "load batch"};
-    if (s.steps > 0) s.load_next(rank);
-    s.load_batch(rank, batch);
-    s.ranks[rank].begin_step(s.updates + 1, s.scale.value);
-    walk(s.program.ranks[rank], s.ranks[rank], s.comms[rank], at);
-    s.world.finish(rank);
-  });
-  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  Seconds seconds = s.take_step(batch);
   ++s.steps;
   bool skipped = s.ranks[0].overflowed();
   if (!skipped) ++s.updates;
@@ -236,7 +241,7 @@ StepReport Session::step(const HostViews& batch) {
   s.renew_copies();
   Seconds updating = 0;
   for (const Rank& rank : s.ranks) updating = std::max(updating, rank.optimizer_seconds());
-  return {collect_loss(s.model, s.program, s.leaves, s.fetch()), elapsed.count(), updating, skipped};
+  return {collect_loss(s.model, s.program, s.leaves, s.fetch()), seconds, updating, skipped};
 }
 
 Values Session::values(const std::set<Result::Kind>& kinds) const {
@@ -251,6 +256,12 @@ std::vector<Bytes> Session::peak_bytes() const {
   std::vector<Bytes> peaks;
   for (const MemoryCounter& counter : state_->counters) peaks.push_back(counter.peak);
   return peaks;
+}
+
+Trace Session::trace() const {
+  Trace trace = state_->threads.trace();
+  if (state_->threads.options().traced) trace.peak_bytes = peak_bytes();
+  return trace;
 }
 
 int64_t Session::steps() const { return state_->steps; }

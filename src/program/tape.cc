@@ -1,0 +1,72 @@
+#include "program/tape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "program/words.h"
+
+namespace partita {
+
+void Tape::begin(bool keep) {
+  keep_ = keep;
+  computed_ = communicated_ = finished_ = 0;
+  marks_.clear();
+}
+
+void Tape::body(int32_t action, Ticks start, Ticks end, Ticks computed) {
+  computed_ += computed;
+  if (keep_) marks_.push_back({kBody, InstrKind::kCompute, action, start, end});
+}
+
+void Tape::collective(int32_t action, InstrKind kind, Ticks start, Ticks end) {
+  communicated_ += end - start;
+  if (keep_) marks_.push_back({kCollective, kind, action, start, end});
+}
+
+void Tape::transfer(int32_t action, Ticks start, Ticks end) {
+  if (keep_) marks_.push_back({kTransfer, InstrKind::kCompute, action, start, end});
+}
+
+void Tape::waited(Ticks from, Ticks begun, Ticks end) {
+  if (end > from) communicated_ += end - std::max(from, begun);
+}
+
+TraceEvent Tape::event(const Program& program, int32_t rank, const Mark& mark) const {
+  const Action& action = program.ranks[rank].actions[mark.action];
+  TraceEvent event{rank, "", "", to_seconds(mark.start), to_seconds(mark.end)};
+  if (mark.stream == kBody) {
+    event.stream = "compute";
+    event.name = program[action.body].name;
+    if (program.microbatches > 1) event.name += fmt::format(" {}", action.microbatch);
+  } else if (mark.stream == kCollective) {
+    event.stream = "collective";
+    event.name = row_of(mark.kind).name;
+  } else {
+    event.stream = fmt::format("to {}, tag {}", action.peer, action.tag);
+    event.name = fmt::format("{} {}", to_text(action.slot), action.microbatch);
+  }
+  return event;
+}
+
+Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock) {
+  Trace trace{.clock = std::string(clock)};
+  Ticks computed = 0, communicated = 0, end = 0;
+  for (size_t r = 0; r < tapes.size(); ++r) {
+    const Tape& tape = tapes[r];
+    computed += tape.computed_, communicated += tape.communicated_, end = std::max(end, tape.finished_);
+    std::vector<Tape::Mark> marks = tape.marks_;
+    std::stable_sort(marks.begin(), marks.end(),
+                     [](const Tape::Mark& a, const Tape::Mark& b) { return a.start < b.start; });
+    for (const Tape::Mark& mark : marks)
+      trace.events.push_back(tape.event(program, static_cast<int32_t>(r), mark));
+  }
+  auto count = static_cast<double>(tapes.size());
+  trace.step_seconds = to_seconds(end);
+  trace.exposed_comm_seconds = to_seconds(communicated) / count;
+  double all = static_cast<double>(end) * count;
+  trace.bubble = all > 0 ? std::max(0.0, 1 - static_cast<double>(computed + communicated) / all) : 0;
+  return trace;
+}
+
+}  // namespace partita

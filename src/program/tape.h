@@ -1,0 +1,48 @@
+#pragma once
+
+#include "program/timing.h"
+#include "program/trace.h"
+
+namespace partita {
+
+/// What one rank did in a step, in marks of fixed size: the runtime and the simulation write the same tape,
+/// and both become a Trace in the same way.
+class Tape {
+ public:
+  /// Forgets the last step. `keep` false: only sums are kept, no marks.
+  void begin(bool keep);
+  /// Room for the marks of one step, so that writing them allocates nothing.
+  void reserve(size_t marks) { marks_.reserve(marks); }
+
+  /// The body of `action` ran; `computed` of the time was its own, the rest collectives and waiting for them.
+  void body(int32_t action, Ticks start, Ticks end, Ticks computed);
+  /// All members were there at `start`.
+  void collective(int32_t action, InstrKind kind, Ticks start, Ticks end);
+  /// The message of the send `action` was on its way.
+  void transfer(int32_t action, Ticks start, Ticks end);
+  /// The rank stood still until `end` for a transfer that began at `begun`.
+  void waited(Ticks from, Ticks begun, Ticks end);
+  void finish(Ticks now) { finished_ = now; }
+
+  Ticks finished() const { return finished_; }
+
+ private:
+  friend Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock);
+  enum Stream : uint8_t { kBody, kCollective, kTransfer };
+  struct Mark {
+    Stream stream;
+    InstrKind kind;
+    int32_t action;
+    Ticks start, end;
+  };
+  TraceEvent event(const Program& program, int32_t rank, const Mark& mark) const;
+
+  bool keep_ = true;
+  Ticks computed_ = 0, communicated_ = 0, finished_ = 0;
+  std::vector<Mark> marks_;
+};
+
+/// REQUIRES: a tape for every rank. Peak bytes are left to the caller.
+Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock);
+
+}  // namespace partita

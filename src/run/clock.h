@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string_view>
+
+#include "program/timing.h"
+
+namespace partita {
+
+/// What time it is for one rank: one of the two seams of the runtime. Used by the rank's own thread. Times
+/// count from the start of the step.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Ticks now() = 0;
+  /// Comes back when it is `time`, at once where that is past.
+  virtual void reach(Ticks time) = 0;
+  /// The step starts; `zero` is steady_now() at that moment, the same for all ranks.
+  virtual void start(Ticks zero) = 0;
+};
+
+/// Since the machine started.
+Ticks steady_now();
+
+/// What happens, happens: nothing is waited for.
+class RealClock : public Clock {
+ public:
+  Ticks now() override { return steady_now() - zero_; }
+  void reach(Ticks) override {}
+  void start(Ticks zero) override { zero_ = zero; }
+
+ private:
+  Ticks zero_ = 0;
+};
+
+/// A number that only `reach` moves: time passes as planned, however fast the machine is.
+class VirtualClock : public Clock {
+ public:
+  Ticks now() override { return now_; }
+  void reach(Ticks time) override { now_ = time > now_ ? time : now_; }
+  void start(Ticks) override { now_ = 0; }
+
+ private:
+  Ticks now_ = 0;
+};
+
+/// Real time that lets the rank sleep for what a device would take.
+class EmulatedClock : public Clock {
+ public:
+  Ticks now() override { return steady_now() - zero_; }
+  void reach(Ticks time) override;
+  void start(Ticks zero) override;
+
+ private:
+  Ticks zero_ = 0;
+};
+
+enum class ClockKind : uint8_t { kReal, kVirtual, kEmulated };
+inline constexpr std::string_view kClockNames[] = {"real", "virtual", "emulated"};
+
+}  // namespace partita

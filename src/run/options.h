@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "run/clock.h"
+#include "run/fault.h"
+
+namespace partita {
+
+/// How a Program is run.
+struct RunOptions {
+  int threads_per_rank = 1;
+  ClockKind clock = ClockKind::kReal;
+  Timing timing;               // what actions take on a clock that is not real
+  bool shared_links = false;   // emulated: messages from one rank to another share their link
+  bool traced = false;         // keep a Trace of the last step
+  Seconds patience = 0;        // no rank goes on for so long: the run has failed; 0: wait for ever
+  std::optional<Fault> fault;  // put there on purpose
+};
+
+}  // namespace partita

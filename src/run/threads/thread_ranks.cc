@@ -1,0 +1,78 @@
+#include "run/threads/thread_ranks.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace partita {
+namespace {
+
+std::unique_ptr<Clock> clock_of(ClockKind kind) {
+  if (kind == ClockKind::kVirtual) return std::make_unique<VirtualClock>();
+  if (kind == ClockKind::kEmulated) return std::make_unique<EmulatedClock>();
+  return std::make_unique<RealClock>();
+}
+
+}  // namespace
+
+ThreadRanks::ThreadRanks(const Program& program, const RunOptions& options)
+    : program_(program),
+      options_(options),
+      routes_(routes_of(program)),
+      world_(static_cast<int32_t>(program.ranks.size())),
+      exchange_(world_, routes_.transfers, options.shared_links),
+      crew_(world_.size()) {
+  bool real = options_.clock == ClockKind::kReal;
+  if (!real) CHECK_EQ(options_.timing.ranks.size(), program.ranks.size());
+  for (int32_t r = 0; r < size(); ++r) {
+    const RankProgram& self = program.ranks[r];
+    clocks_.push_back(clock_of(options_.clock));
+    times_.emplace_back(*clocks_.back(), real ? nullptr : &options_.timing.ranks[r]);
+    if (options_.traced) times_.back().reserve(2 * self.actions.size());
+    records_.push_back(records_of(program, routes_, r));
+    comms_.emplace_back(exchange_, r, self.groups, times_.back());
+  }
+}
+
+void ThreadRanks::on_ranks(const std::function<void(int32_t)>& job) {
+  auto work = [this, job](int32_t rank) {
+    try {
+      job(rank);
+    } catch (const Stopped&) {
+    } catch (const std::exception& error) {
+      world_.fail(rank, error.what());
+    }
+  };
+  Crew::Watch watch{options_.patience, [this] { return look_on(); }};
+  left_behind_ = !crew_.run(work, options_.patience > 0 ? &watch : nullptr);
+  if (auto failure = world_.failure()) throw RunError(*failure);
+}
+
+// No rank has gone on for as long as the plan's deadline: stops those that can be stopped. They get as long
+// again to do so.
+bool ThreadRanks::look_on() {
+  if (world_.moved()) return true;
+  if (world_.failure()) return false;
+  world_.give_up(options_.patience);
+  return true;
+}
+
+void ThreadRanks::start() {
+  zero_ = steady_now();
+  world_.start();
+}
+
+Seconds ThreadRanks::finished() const {
+  Ticks end = 0;
+  for (const Timeline& time : times_) end = std::max(end, time.tape().finished());
+  return to_seconds(end);
+}
+
+Trace ThreadRanks::trace() const {
+  if (!options_.traced) return {};
+  std::vector<Tape> tapes;
+  for (const Timeline& time : times_) tapes.push_back(time.tape());
+  return trace_of(program_, tapes, kClockNames[static_cast<int>(options_.clock)]);
+}
+
+}  // namespace partita

@@ -1,0 +1,82 @@
+#include "simulate/price.h"
+
+#include "program/slot_table.h"
+#include "program/words.h"
+#include "simulate/instr_cost.h"
+
+namespace partita {
+namespace {
+
+/// Follows the types of one rank's slots through its actions.
+class RankPricing {
+ public:
+  RankPricing(const Program& program, int32_t rank, const Prices& prices, InstrCosts& costs)
+      : program_(program),
+        self_(program.ranks[rank]),
+        rank_(rank),
+        prices_(prices),
+        costs_(costs),
+        types_(self_, program.microbatches) {
+    for (const Load& load : self_.loads) types_.at(load.slot, load.microbatch) = load.type;
+  }
+
+  RankTiming run() {
+    for (const Action& action : self_.actions) {
+      bool sends = action.kind == ActionKind::kSend;
+      times_.first.push_back(static_cast<int32_t>(sends ? times_.messages.size() : times_.pieces.size()));
+      if (sends) times_.messages.push_back(message(action));
+      if (action.kind == ActionKind::kPostReceive) types_.at(action.slot, action.microbatch) = action.type;
+      if (action.kind == ActionKind::kRun) body(action);
+    }
+    return std::move(times_);
+  }
+
+ private:
+  // The link is held for what the bytes take; a message without any takes the delay.
+  MessageTime message(const Action& action) const {
+    Bytes bytes = bytes_of(program_[types_.at(action.slot, action.microbatch)]);
+    Seconds delay = prices_.send(0, rank_, action.peer), all = prices_.send(bytes, rank_, action.peer);
+    return {to_ticks(all) - to_ticks(delay), to_ticks(delay)};
+  }
+
+  void body(const Action& action) {
+    const Body& body = program_[action.body];
+    types_.open(body);
+    times_.pieces.push_back(0);
+    for (size_t i = 0; i < body.instrs.size(); ++i) {
+      const Instr& instr = body.instrs[i];
+      in_.clear();
+      for (Slot slot : instr.in) in_.push_back(types_.at(slot, action.microbatch));
+      if (row_of(instr.kind).collective) {
+        times_.pieces.push_back(to_ticks(costs_.collective(instr, in_[0], self_.groups[instr.group])));
+        times_.pieces.push_back(0);
+      } else {
+        times_.pieces.back() += to_ticks(costs_.local(action.body, static_cast<int32_t>(i), in_, rank_));
+      }
+      for (size_t o = 0; o < instr.out.size(); ++o)
+        if (instr.out[o].index >= 0)
+          types_.at(instr.out[o], action.microbatch) = o < instr.types.size() ? instr.types[o] : in_[0];
+    }
+  }
+
+  const Program& program_;
+  const RankProgram& self_;
+  int32_t rank_;
+  const Prices& prices_;
+  InstrCosts& costs_;
+  SlotTable<TypeId> types_;
+  std::vector<TypeId> in_;
+  RankTiming times_;
+};
+
+}  // namespace
+
+Timing price(const Model& model, const Program& program, const Prices& prices) {
+  InstrCosts costs(model, program, prices);
+  Timing timing;
+  for (size_t r = 0; r < program.ranks.size(); ++r)
+    timing.ranks.push_back(RankPricing(program, static_cast<int32_t>(r), prices, costs).run());
+  return timing;
+}
+
+}  // namespace partita
