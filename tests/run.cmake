@@ -10,3 +10,8 @@ if(PARTITA_TORCH)
   partita_test(parity run_workspace_test torch)
   partita_test(parity run_lowered_test torch lower)
 endif()
+
+# The loop on clocks and with faults: a command, and a share of it a test.
+partita_campaign(loop_campaign SOURCES loop_campaign.cc LAYERS run lower simulate)
+add_test(NAME property/loop_virtual COMMAND loop_campaign virtual 4 8)
+set_tests_properties(property/loop_virtual PROPERTIES LABELS property)

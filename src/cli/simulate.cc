@@ -14,7 +14,7 @@ namespace {
 
 struct Options {
   ModelInput model;
-  std::string plan, cluster, calibration, trace;
+  std::string plan, cluster, calibration, trace, contention = "on";
 };
 
 void run(const Options& options, const Command& command) {
@@ -29,7 +29,8 @@ void run(const Options& options, const Command& command) {
     input_error("--cluster {}: {} devices, the plan needs {}", name, num_ranks(cluster), plan.ranks());
   PhaseLog log;
   Lowered lowered = lower_certified(model, plan, log, options.plan);
-  Trace trace = simulate(lowered.model, lowered.program, prices);
+  Contention contention = options.contention == "on" ? Contention::kOn : Contention::kOff;
+  Trace trace = simulate(lowered.model, lowered.program, prices, contention);
   if (!options.trace.empty()) write_file(options.trace, to_chrome(trace));
   std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n",
                                  plan.summary, cluster.name, show_seconds(trace.step_seconds),
@@ -52,6 +53,9 @@ void add_simulate(CLI::App& app, Command& command) {
   app.add_option("PLAN", options->plan, "a plan file")->required();
   app.add_option("--cluster", options->cluster, "by default the plan's");
   add_calibration_flag(app, options->calibration);
+  app.add_option("--contention", options->contention,
+                 "on: messages share links and ranks share cores; off: what --clock virtual gives")
+      ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--trace", options->trace, "write a Chrome trace");
   app.footer("Example: partita simulate gpt2.model.json plan.json --cluster 8xA100-80GB");
   app.callback([options, &command] { run(*options, command); });

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "cli/clock.h"
 #include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
@@ -15,6 +16,7 @@ namespace {
 
 struct Options {
   ModelInput model;
+  ClockInput clock;
   std::string plan, calibration;
   int64_t ranks = 0, steps = 10;
   uint64_t seed = 0;
@@ -43,12 +45,14 @@ void run(const Options& options, const Command& command) {
   Prices prices = prices_of(cluster_of(options, plan), options.calibration);
   Trace trace = simulate(lowered.model, lowered.program, prices);
   RunRequest request{.steps = options.steps, .seed = options.seed};
+  request.options = run_options(options.clock, lowered.model, lowered.program, prices, trace.step_seconds);
   request.batch.seed = options.seed;
   HostTensors constants = load_constants(options.model, model);
   request.weights = views_of(constants);
   if (command.progress)
     request.progress = [](const StepReport& step) { fmt::print(stderr, "loss {:.6f}\n", step.loss); };
   RunReport report = load_runtime().run(runnable(lowered), request);
+  if (!options.clock.trace.empty()) write_file(options.clock.trace, to_chrome(report.trace));
   Json steps = Json::array();
   std::string text = plan.summary + "\n";
   for (size_t i = 0; i < report.steps.size(); ++i) {
@@ -66,7 +70,8 @@ void run(const Options& options, const Command& command) {
   Json json = {{"steps", steps},
                {"measured_peak_bytes", report.peak_bytes},
                {"predicted_peak_bytes", trace.peak_bytes},
-               {"predicted_step_seconds", trace.step_seconds}};
+               {"predicted_step_seconds", trace.step_seconds},
+               {"clock", options.clock.clock}};
   write_tier(prices, json);
   command.answer(json, text + show_tier(prices));
 }
@@ -81,6 +86,7 @@ void add_train(CLI::App& app, Command& command) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--steps", options->steps, "how many")->check(CLI::Range(1, 1000000));
   add_calibration_flag(app, options->calibration);
+  add_clock_flags(app, options->clock);
   app.add_option("--seed", options->seed, "of weights and batches");
   app.footer("Example: partita train gpt2.model.json plan.json --steps 20");
   app.callback([options, &command] { run(*options, command); });

@@ -18,15 +18,18 @@ class ActionList {
 
   std::vector<Action> write() {
     run(kPrologue, 0);
-    for (const Step& step : r_.ordered.schedule.order[r_.ordered.device_of_site[r_.site]])
-      for (const Segment& segment : segments_of(step)) {
-        wait_until(r_.ordered.start(segment, step.microbatch));
-        receive(segment, step.microbatch);
-        run(segment, step.microbatch);
-        send(segment, step.microbatch);
+    const std::vector<Step>& steps = r_.ordered.schedule.order[r_.ordered.device_of_site[r_.site]];
+    for (int k = 0; k < static_cast<int>(steps.size()); ++k)
+      for (const Segment& segment : segments_of(steps[k])) {
+        post_ahead(steps, k);
+        wait_until(r_.ordered.start(segment, steps[k].microbatch));
+        receive(ActionKind::kWaitReceive, segment, steps[k].microbatch);
+        run(segment, steps[k].microbatch);
+        send(segment, steps[k].microbatch);
       }
     send(kEpilogue, 0);
-    receive(kEpilogue, 0);
+    receive(ActionKind::kPostReceive, kEpilogue, 0);
+    receive(ActionKind::kWaitReceive, kEpilogue, 0);
     wait_until(Ordered::kEnd);
     for (const Slot& slot : r_.placement.dead_after_loop()) add({.kind = ActionKind::kFree, .slot = slot});
     run(kEpilogue, 0);
@@ -101,15 +104,25 @@ class ActionList {
     in_flight_ = std::move(rest);
   }
 
-  void receive(const Segment& segment, int microbatch) {
-    for (ActionKind kind : {ActionKind::kPostReceive, ActionKind::kWaitReceive}) {
-      for (size_t t = 0; t < r_.code.transfers.size(); ++t) {
-        const Transfer& transfer = r_.code.transfers[t];
-        if (transfer.to_site != r_.site || transfer.before != segment) continue;
-        int32_t peer = devices(transfer.from_site)[r_.index];
-        TypeId type = kind == ActionKind::kPostReceive ? r_.type(transfer.to_value, microbatch) : TypeId{};
-        add({kind, {}, microbatch, r_.placement.slot(transfer.to_value), type, peer, tag(t, microbatch)});
-      }
+  // Receives of step `now` and of the next step after it that has any are open before it starts: a message
+  // travels while its receiver still computes something else, for the price of one more buffer.
+  void post_ahead(const std::vector<Step>& steps, int now) {
+    for (; posted_ < static_cast<int>(steps.size()) && (posted_ <= now || last_receiving_ <= now);
+         ++posted_) {
+      size_t before = actions_.size();
+      for (const Segment& segment : segments_of(steps[posted_]))
+        receive(ActionKind::kPostReceive, segment, steps[posted_].microbatch);
+      if (actions_.size() > before) last_receiving_ = posted_;
+    }
+  }
+
+  void receive(ActionKind kind, const Segment& segment, int microbatch) {
+    for (size_t t = 0; t < r_.code.transfers.size(); ++t) {
+      const Transfer& transfer = r_.code.transfers[t];
+      if (transfer.to_site != r_.site || transfer.before != segment) continue;
+      int32_t peer = devices(transfer.from_site)[r_.index];
+      TypeId type = kind == ActionKind::kPostReceive ? r_.type(transfer.to_value, microbatch) : TypeId{};
+      add({kind, {}, microbatch, r_.placement.slot(transfer.to_value), type, peer, tag(t, microbatch)});
     }
   }
 
@@ -118,6 +131,8 @@ class ActionList {
   std::map<int, int> sends_;                     // by value
   std::vector<std::vector<int>> released_;       // value, micro-batch: how many uses and sends are over
   std::vector<Sent> in_flight_;
+  int posted_ = 0;           // steps whose receives are open
+  int last_receiving_ = -1;  // of these the last that has any
   std::vector<Action> actions_;
 };
 

@@ -21,10 +21,10 @@ struct RankOrder {
   int microbatches = 1;
 };
 
-/// The flat list of one rank: bodies in the order of the schedule, receives before the body that reads, sends
-/// after the body that writes. A send is waited for before the first step that starts after its receiver did
-/// in the order of the schedule: such waits all point forward in one order of all steps, so that none of them
-/// can close a circle, and memory stays bounded.
+/// The flat list of one rank: bodies in the order of the schedule, receives opened one receiving step ahead,
+/// sends after the body that writes. A send is waited for before the first step that starts after its
+/// receiver did in the order of the schedule: such waits all point forward in one order of all steps, so that
+/// none of them can close a circle, and memory stays bounded.
 std::vector<Action> rank_actions(const RankOrder& rank);
 
 }  // namespace partita

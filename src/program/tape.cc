@@ -14,21 +14,21 @@ void Tape::begin(bool keep) {
   marks_.clear();
 }
 
-void Tape::body(int32_t action, Ticks start, Ticks end, Ticks computed) {
+void Tape::body(int32_t action, Picoseconds start, Picoseconds end, Picoseconds computed) {
   computed_ += computed;
   if (keep_) marks_.push_back({kBody, InstrKind::kCompute, action, start, end});
 }
 
-void Tape::collective(int32_t action, InstrKind kind, Ticks start, Ticks end) {
+void Tape::collective(int32_t action, InstrKind kind, Picoseconds start, Picoseconds end) {
   communicated_ += end - start;
   if (keep_) marks_.push_back({kCollective, kind, action, start, end});
 }
 
-void Tape::transfer(int32_t action, Ticks start, Ticks end) {
+void Tape::transfer(int32_t action, Picoseconds start, Picoseconds end) {
   if (keep_) marks_.push_back({kTransfer, InstrKind::kCompute, action, start, end});
 }
 
-void Tape::waited(Ticks from, Ticks begun, Ticks end) {
+void Tape::waited(Picoseconds from, Picoseconds begun, Picoseconds end) {
   if (end > from) communicated_ += end - std::max(from, begun);
 }
 
@@ -51,7 +51,7 @@ TraceEvent Tape::event(const Program& program, int32_t rank, const Mark& mark) c
 
 Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock) {
   Trace trace{.clock = std::string(clock)};
-  Ticks computed = 0, communicated = 0, end = 0;
+  Picoseconds computed = 0, communicated = 0, end = 0;
   for (size_t r = 0; r < tapes.size(); ++r) {
     const Tape& tape = tapes[r];
     computed += tape.computed_, communicated += tape.communicated_, end = std::max(end, tape.finished_);

@@ -15,16 +15,16 @@ class Tape {
   void reserve(size_t marks) { marks_.reserve(marks); }
 
   /// The body of `action` ran; `computed` of the time was its own, the rest collectives and waiting for them.
-  void body(int32_t action, Ticks start, Ticks end, Ticks computed);
+  void body(int32_t action, Picoseconds start, Picoseconds end, Picoseconds computed);
   /// All members were there at `start`.
-  void collective(int32_t action, InstrKind kind, Ticks start, Ticks end);
+  void collective(int32_t action, InstrKind kind, Picoseconds start, Picoseconds end);
   /// The message of the send `action` was on its way.
-  void transfer(int32_t action, Ticks start, Ticks end);
+  void transfer(int32_t action, Picoseconds start, Picoseconds end);
   /// The rank stood still until `end` for a transfer that began at `begun`.
-  void waited(Ticks from, Ticks begun, Ticks end);
-  void finish(Ticks now) { finished_ = now; }
+  void waited(Picoseconds from, Picoseconds begun, Picoseconds end);
+  void finish(Picoseconds now) { finished_ = now; }
 
-  Ticks finished() const { return finished_; }
+  Picoseconds finished() const { return finished_; }
 
  private:
   friend Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock);
@@ -33,12 +33,12 @@ class Tape {
     Stream stream;
     InstrKind kind;
     int32_t action;
-    Ticks start, end;
+    Picoseconds start, end;
   };
   TraceEvent event(const Program& program, int32_t rank, const Mark& mark) const;
 
   bool keep_ = true;
-  Ticks computed_ = 0, communicated_ = 0, finished_ = 0;
+  Picoseconds computed_ = 0, communicated_ = 0, finished_ = 0;
   std::vector<Mark> marks_;
 };
 

@@ -31,13 +31,13 @@ Timing timing_of(const Program& program, const TimingSource& source) {
 
 Timing even_timing(const Program& program, const std::function<Seconds(const Body&)>& seconds,
                    MessageTime message) {
-  std::vector<Ticks> by_body;
+  std::vector<Picoseconds> by_body;
   std::vector<int32_t> counts;
   for (const Body& body : program.bodies) {
-    by_body.push_back(to_ticks(seconds(body)));
+    by_body.push_back(to_picoseconds(seconds(body)));
     counts.push_back(pieces_of(body));
   }
-  auto fill = [&](int32_t, const Action& action, std::vector<Ticks>& pieces) {
+  auto fill = [&](int32_t, const Action& action, std::vector<Picoseconds>& pieces) {
     pieces.push_back(by_body[action.body.value]);
     pieces.resize(pieces.size() + counts[action.body.value] - 1);
   };

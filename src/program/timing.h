@@ -10,14 +10,13 @@ namespace partita {
 
 /// Time as a whole number of picoseconds, so that sums do not depend on their order and two ways to find the
 /// same moment agree exactly.
-using Ticks = int64_t;
-inline constexpr Ticks kTicksPerSecond = 1'000'000'000'000;
-inline Ticks to_ticks(Seconds seconds) { return std::llround(seconds * 1e12); }
-inline Seconds to_seconds(Ticks ticks) { return static_cast<Seconds>(ticks) / 1e12; }
+using Picoseconds = int64_t;
+inline Picoseconds to_picoseconds(Seconds seconds) { return std::llround(seconds * 1e12); }
+inline Seconds to_seconds(Picoseconds ticks) { return static_cast<Seconds>(ticks) / 1e12; }
 
 /// What a message takes: it holds its link for `occupies` and arrives `delay` later.
 struct MessageTime {
-  Ticks occupies = 0, delay = 0;
+  Picoseconds occupies = 0, delay = 0;
   bool operator==(const MessageTime&) const = default;
 };
 
@@ -25,7 +24,7 @@ struct MessageTime {
 /// the second collective, ..., computing: one more than twice its collectives.
 struct RankTiming {
   std::vector<int32_t> first;  // by action: where its pieces or its message begin
-  std::vector<Ticks> pieces;
+  std::vector<Picoseconds> pieces;
   std::vector<MessageTime> messages;  // of kSend
   bool operator==(const RankTiming&) const = default;
 };
@@ -39,7 +38,7 @@ struct Timing {
 
 /// Where times come from: of the pieces of an action's body, and of the message of a send.
 struct TimingSource {
-  std::function<void(int32_t rank, const Action& action, std::vector<Ticks>& pieces)> body;
+  std::function<void(int32_t rank, const Action& action, std::vector<Picoseconds>& pieces)> body;
   std::function<MessageTime(int32_t rank, const Action& send)> message;
 };
 Timing timing_of(const Program& program, const TimingSource& source);

@@ -53,12 +53,30 @@ std::string to_json(const Trace& trace) {
 }
 
 std::string to_chrome(const Trace& trace) {
-  auto show = [](const TraceEvent& event) {
+  std::map<std::pair<int32_t, std::string>, int> threads;  // the format wants numbers, people want names
+  std::map<int32_t, int> counts;
+  std::string names;
+  for (const TraceEvent& event : trace.events) {
+    if (!threads.contains({event.rank, event.stream}) && counts[event.rank] == 0)
+      names += fmt::format(
+          "  {{\"ph\": \"M\", \"pid\": {0}, \"name\": \"process_name\", \"args\": {{\"name\": \"rank "
+          "{0}\"}}}},\n",
+          event.rank);
+    auto [found, fresh] = threads.try_emplace({event.rank, event.stream}, counts[event.rank]);
+    if (!fresh) continue;
+    ++counts[event.rank];
+    names += fmt::format(
+        "  {{\"ph\": \"M\", \"pid\": {}, \"tid\": {}, \"name\": \"thread_name\", \"args\": {{\"name\": "
+        "{}}}}},\n",
+        event.rank, found->second, quote(event.stream));
+  }
+  auto show = [&](const TraceEvent& event) {
     return fmt::format("{{\"ph\": \"X\", \"pid\": {}, \"tid\": {}, \"name\": {}, \"ts\": {}, \"dur\": {}}}",
-                       event.rank, quote(event.stream), quote(event.name), number(event.start * 1e6),
-                       number((event.end - event.start) * 1e6));
+                       event.rank, threads.at({event.rank, event.stream}), quote(event.name),
+                       number(event.start * 1e6), number((event.end - event.start) * 1e6));
   };
-  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + lines_of(trace.events, show) + " ]}\n";
+  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + names + lines_of(trace.events, show) +
+         " ]}\n";
 }
 
 }  // namespace partita

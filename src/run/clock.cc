@@ -6,21 +6,21 @@
 namespace partita {
 namespace {
 
-constexpr Ticks kPerNanosecond = 1000;
+constexpr Picoseconds kPerNanosecond = 1000;
 // The kernel wakes a sleeper some microseconds late; the last stretch is waited for awake. Longer than this
 // would take the core from ranks that have work.
-constexpr Ticks kAwake = 20'000 * kPerNanosecond;
+constexpr Picoseconds kAwake = 20'000 * kPerNanosecond;
 
 }  // namespace
 
-Ticks steady_now() {
+Picoseconds steady_now() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return (static_cast<Ticks>(now.tv_sec) * 1'000'000'000 + now.tv_nsec) * kPerNanosecond;
+  return (static_cast<Picoseconds>(now.tv_sec) * 1'000'000'000 + now.tv_nsec) * kPerNanosecond;
 }
 
-void EmulatedClock::reach(Ticks time) {
-  Ticks until = zero_ + time;
+void EmulatedClock::reach(Picoseconds time) {
+  Picoseconds until = zero_ + time;
   if (until - steady_now() > kAwake) {
     int64_t nanoseconds = (until - kAwake) / kPerNanosecond;
     timespec at{.tv_sec = nanoseconds / 1'000'000'000, .tv_nsec = nanoseconds % 1'000'000'000};
@@ -29,7 +29,7 @@ void EmulatedClock::reach(Ticks time) {
   while (steady_now() < until) continue;
 }
 
-void EmulatedClock::start(Ticks zero) {
+void EmulatedClock::start(Picoseconds zero) {
   zero_ = zero;
   // By default the kernel may wake a thread 50 us late to save power.
   prctl(PR_SET_TIMERSLACK, 1);

@@ -11,47 +11,47 @@ namespace partita {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual Ticks now() = 0;
+  virtual Picoseconds now() = 0;
   /// Comes back when it is `time`, at once where that is past.
-  virtual void reach(Ticks time) = 0;
+  virtual void reach(Picoseconds time) = 0;
   /// The step starts; `zero` is steady_now() at that moment, the same for all ranks.
-  virtual void start(Ticks zero) = 0;
+  virtual void start(Picoseconds zero) = 0;
 };
 
 /// Since the machine started.
-Ticks steady_now();
+Picoseconds steady_now();
 
 /// What happens, happens: nothing is waited for.
 class RealClock : public Clock {
  public:
-  Ticks now() override { return steady_now() - zero_; }
-  void reach(Ticks) override {}
-  void start(Ticks zero) override { zero_ = zero; }
+  Picoseconds now() override { return steady_now() - zero_; }
+  void reach(Picoseconds) override {}
+  void start(Picoseconds zero) override { zero_ = zero; }
 
  private:
-  Ticks zero_ = 0;
+  Picoseconds zero_ = 0;
 };
 
 /// A number that only `reach` moves: time passes as planned, however fast the machine is.
 class VirtualClock : public Clock {
  public:
-  Ticks now() override { return now_; }
-  void reach(Ticks time) override { now_ = time > now_ ? time : now_; }
-  void start(Ticks) override { now_ = 0; }
+  Picoseconds now() override { return now_; }
+  void reach(Picoseconds time) override { now_ = time > now_ ? time : now_; }
+  void start(Picoseconds) override { now_ = 0; }
 
  private:
-  Ticks now_ = 0;
+  Picoseconds now_ = 0;
 };
 
 /// Real time that lets the rank sleep for what a device would take.
 class EmulatedClock : public Clock {
  public:
-  Ticks now() override { return steady_now() - zero_; }
-  void reach(Ticks time) override;
-  void start(Ticks zero) override;
+  Picoseconds now() override { return steady_now() - zero_; }
+  void reach(Picoseconds time) override;
+  void start(Picoseconds zero) override;
 
  private:
-  Ticks zero_ = 0;
+  Picoseconds zero_ = 0;
 };
 
 enum class ClockKind : uint8_t { kReal, kVirtual, kEmulated };

@@ -4,7 +4,7 @@
 
 namespace partita {
 
-void Timeline::begin_step(Ticks zero, bool marked) {
+void Timeline::begin_step(Picoseconds zero, bool marked) {
   marked_ = marked;
   tape_.begin(marked);
   clock_.start(zero);
@@ -28,20 +28,20 @@ void Timeline::end_body() {
   tape_.body(action_, body_, clock_.now(), computed_);
 }
 
-Ticks Timeline::arrive() {
+Picoseconds Timeline::arrive() {
   if (!timed()) return 0;
   compute();
   return plan_ ? plan_->pieces[piece_++] : 0;
 }
 
-void Timeline::leave(InstrKind kind, Ticks start, Ticks takes) {
+void Timeline::leave(InstrKind kind, Picoseconds start, Picoseconds takes) {
   if (!timed()) return;
   clock_.reach(start + takes);
   begun_ = clock_.now();
   tape_.collective(action_, kind, start, begun_);
 }
 
-void Timeline::waited(Ticks from, Ticks begun, Ticks ended, int32_t send) {
+void Timeline::waited(Picoseconds from, Picoseconds begun, Picoseconds ended, int32_t send) {
   if (!timed()) return;
   clock_.reach(ended);
   tape_.waited(from, begun, ended);

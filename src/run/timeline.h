@@ -14,7 +14,7 @@ class Timeline {
 
   /// `marked`: every body, collective and message is put on the tape. Else nothing is, and on a real clock
   /// nobody looks at it.
-  void begin_step(Ticks zero, bool marked);
+  void begin_step(Picoseconds zero, bool marked);
   void end_step() { tape_.finish(clock_.now()); }
   const Tape& tape() const { return tape_; }
   void reserve(size_t marks) { tape_.reserve(marks); }
@@ -22,21 +22,21 @@ class Timeline {
   void at(int32_t action) { action_ = action; }
   int32_t action() const { return action_; }
   /// What the clock says; 0 where nobody asks.
-  Ticks now() { return timed() ? clock_.now() : 0; }
+  Picoseconds now() { return timed() ? clock_.now() : 0; }
 
   void begin_body();
   void end_body();
 
   /// Ends the computing before a collective; what the collective itself is to take.
-  Ticks arrive();
+  Picoseconds arrive();
   /// All members were there at `start`, and this one is done with it.
-  void leave(InstrKind kind, Ticks start, Ticks takes);
+  void leave(InstrKind kind, Picoseconds start, Picoseconds takes);
 
   /// What the message of the send at hand is to take.
   MessageTime message() const { return plan_ ? plan_->messages[plan_->first[action_]] : MessageTime{}; }
   /// The transfer this rank waited for began and ended then; `send`: the action that sent it, -1 at the
   /// receiver.
-  void waited(Ticks from, Ticks begun, Ticks ended, int32_t send);
+  void waited(Picoseconds from, Picoseconds begun, Picoseconds ended, int32_t send);
 
  private:
   bool timed() const { return plan_ || marked_; }
@@ -47,8 +47,8 @@ class Timeline {
   const RankTiming* plan_;
   bool marked_ = false;
   int32_t action_ = -1, piece_ = 0;
-  Ticks body_ = 0, begun_ = 0,
-        computed_ = 0;  // start of the body, of its piece at hand, and what it computed
+  Picoseconds body_ = 0, begun_ = 0,
+              computed_ = 0;  // start of the body, of its piece at hand, and what it computed
   Tape tape_;
 };
 

@@ -36,7 +36,7 @@ class RankPricing {
   MessageTime message(const Action& action) const {
     Bytes bytes = bytes_of(program_[types_.at(action.slot, action.microbatch)]);
     Seconds delay = prices_.send(0, rank_, action.peer), all = prices_.send(bytes, rank_, action.peer);
-    return {to_ticks(all) - to_ticks(delay), to_ticks(delay)};
+    return {to_picoseconds(all) - to_picoseconds(delay), to_picoseconds(delay)};
   }
 
   void body(const Action& action) {
@@ -48,10 +48,11 @@ class RankPricing {
       in_.clear();
       for (Slot slot : instr.in) in_.push_back(types_.at(slot, action.microbatch));
       if (row_of(instr.kind).collective) {
-        times_.pieces.push_back(to_ticks(costs_.collective(instr, in_[0], self_.groups[instr.group])));
+        times_.pieces.push_back(to_picoseconds(costs_.collective(instr, in_[0], self_.groups[instr.group])));
         times_.pieces.push_back(0);
       } else {
-        times_.pieces.back() += to_ticks(costs_.local(action.body, static_cast<int32_t>(i), in_, rank_));
+        times_.pieces.back() +=
+            to_picoseconds(costs_.local(action.body, static_cast<int32_t>(i), in_, rank_));
       }
       for (size_t o = 0; o < instr.out.size(); ++o)
         if (instr.out[o].index >= 0)

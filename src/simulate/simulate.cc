@@ -44,23 +44,24 @@ class Simulation {
 
  private:
   struct Rank {
-    Ticks now = 0;
+    Picoseconds now = 0;
     int32_t action = 0;
     int32_t instr = -1;  // >= 0: inside a body, at its collective `instr`
     int32_t piece = 0;
-    Ticks begun = 0, computed = 0;  // of the body that runs
+    Picoseconds begun = 0, computed = 0;  // of the body that runs
   };
   struct Ends {
-    Ticks sent = -1, posted = -1, start = 0, end = -1;
+    Picoseconds sent = -1, posted = -1, start = 0, end = -1;
     MessageTime takes;
     int32_t from = -1, to = -1, action = -1;
     int32_t waiting[2] = {-1, -1};  // ranks that stand still until it is known when it ends
   };
   struct Meeting {
     size_t arrived = 0;
-    Ticks start = 0;
+    Picoseconds start = 0;
   };
-  using Due = std::tuple<Ticks, int64_t, int32_t, int32_t>;  // time, order of coming, rank or -1, transfer
+  using Due =
+      std::tuple<Picoseconds, int64_t, int32_t, int32_t>;  // time, order of coming, rank or -1, transfer
 
   const RankProgram& program(int32_t rank) const { return program_.ranks[rank]; }
 
@@ -87,7 +88,7 @@ class Simulation {
       rank.begun = rank.now, rank.computed = 0;
       rank.piece = timing_.ranks[r].first[rank.action];
     }
-    Ticks own = timing_.ranks[r].pieces[rank.piece++];
+    Picoseconds own = timing_.ranks[r].pieces[rank.piece++];
     rank.now += own;
     rank.computed += own;
     do ++rank.instr;
@@ -106,9 +107,9 @@ class Simulation {
     Meeting& meeting = meetings_[group];
     meeting.start = std::max(meeting.start, ranks_[r].now);
     if (++meeting.arrived < group.size()) return;
-    Ticks start = std::exchange(meeting, {}).start;
+    Picoseconds start = std::exchange(meeting, {}).start;
     // The first member's price is everybody's.
-    Ticks end = start + timing_.ranks[group[0]].pieces[ranks_[group[0]].piece];
+    Picoseconds end = start + timing_.ranks[group[0]].pieces[ranks_[group[0]].piece];
     for (int32_t member : group) {
       Rank& other = ranks_[member];
       tapes_[member].collective(other.action, instr.kind, start, end);
@@ -135,7 +136,7 @@ class Simulation {
   void carry(Ends& ends) {
     ends.start = std::max(ends.sent, ends.posted);
     if (shared_) {
-      Ticks& free = links_[{ends.from, ends.to}];
+      Picoseconds& free = links_[{ends.from, ends.to}];
       ends.start = std::max(ends.start, free);
       free = ends.start + ends.takes.occupies;
     }
@@ -168,7 +169,7 @@ class Simulation {
   std::vector<Tape> tapes_;
   std::vector<Ends> transfers_;
   std::map<std::vector<int32_t>, Meeting> meetings_;
-  std::map<std::pair<int32_t, int32_t>, Ticks> links_;
+  std::map<std::pair<int32_t, int32_t>, Picoseconds> links_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> agenda_;
   int64_t coming_ = 0;
 };

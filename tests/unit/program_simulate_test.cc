@@ -104,6 +104,23 @@ TEST(Simulate, MicrobatchesOverlap) {
   EXPECT_LT(overlapped, 4 * chain);
 }
 
+// Two messages of 10 s, ready at once: own ways take 10 s, one link takes 20.
+TEST(Simulate, MessagesShareTheirLinkWhereContentionIsOn) {
+  Program program{.types = {{{2}, {1}, DType::kFloat32}}};
+  program.ranks.resize(2);
+  for (int rank : {0, 1})
+    for (bool wait : {false, true})
+      for (int32_t tag : {0, 1}) {
+        ActionKind kind = rank == 0 ? (wait ? ActionKind::kWaitSend : ActionKind::kSend)
+                                    : (wait ? ActionKind::kWaitReceive : ActionKind::kPostReceive);
+        program.ranks[rank].actions.push_back(
+            {.kind = kind, .slot = {Space::kRank, tag}, .type = TypeId{0}, .peer = 1 - rank, .tag = tag});
+      }
+  Timing timing = even_timing(program, {}, {to_picoseconds(10), to_picoseconds(1)});
+  EXPECT_EQ(simulate(program, timing, Contention::kOff).step_seconds, 11);
+  EXPECT_EQ(simulate(program, timing, Contention::kOn).step_seconds, 21);
+}
+
 TEST(Simulate, NeedsEnoughDevices) {
   SmallProgram small = grid_program(2, 1, 1);
   try {
@@ -123,8 +140,12 @@ TEST(Trace, WritesJsonAndChrome) {
   EXPECT_EQ(json["events"].size(), trace.events.size());
   EXPECT_DOUBLE_EQ(json["step_seconds"].get<double>(), trace.step_seconds);
   Json chrome = parse_json(to_chrome(trace), "trace");
-  EXPECT_EQ(chrome["traceEvents"].size(), trace.events.size());
-  EXPECT_EQ(chrome["traceEvents"][0]["ph"], "X");
+  size_t named = 0, timed = 0;
+  for (const Json& event : chrome["traceEvents"]) (event["ph"] == "X" ? timed : named)++;
+  EXPECT_EQ(timed, trace.events.size());
+  EXPECT_EQ(chrome["traceEvents"][0]["args"]["name"], "rank 0");
+  // Two ranks; each computes and has a stream for every tag it sends with.
+  EXPECT_EQ(named, 2 + 2 + 2u);
 }
 
 TEST(Trace, TwoAtOnceOnOneStreamIsImpossible) {

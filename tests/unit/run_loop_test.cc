@@ -51,7 +51,7 @@ TEST(Loop, FramesMoveBetweenStages) {
 // F = 3, a message 2: rank 1 starts when the first has come; rank 0 waits for each of its sends.
 TEST(Loop, TheVirtualClockPassesAsPlanned) {
   Program program = two_stages();
-  Timing timing = even_timing(program, [](const Body&) { return 3.0; }, {to_ticks(1.5), to_ticks(0.5)});
+  Timing timing = even_timing(program, [](const Body&) { return 3.0; }, {to_picoseconds(1.5), to_picoseconds(0.5)});
   HollowRun run(program, {.clock = ClockKind::kVirtual, .timing = timing, .traced = true});
   ASSERT_EQ(run.step(), "");
   Trace trace = run.trace();
@@ -62,7 +62,7 @@ TEST(Loop, TheVirtualClockPassesAsPlanned) {
 
 TEST(Loop, TheEmulatedClockTakesWhatIsPlanned) {
   Program program = two_stages();
-  Timing timing = even_timing(program, [](const Body&) { return 2e-3; }, {0, to_ticks(1e-3)});
+  Timing timing = even_timing(program, [](const Body&) { return 2e-3; }, {0, to_picoseconds(1e-3)});
   HollowRun run(program, {.clock = ClockKind::kEmulated, .timing = timing, .traced = true});
   ASSERT_EQ(run.step(), "");
   EXPECT_GE(run.trace().step_seconds, 3e-3 * kMicrobatches + 2e-3);
@@ -75,7 +75,7 @@ TEST(Loop, MessagesShareTheirLink) {
   std::vector<Action>& actions = program.ranks[0].actions;
   std::stable_partition(actions.begin(), actions.end(),
                         [](const Action& action) { return action.kind != ActionKind::kWaitSend; });
-  Timing timing = even_timing(program, [](const Body&) { return 0.0; }, {to_ticks(2e-3), 0});
+  Timing timing = even_timing(program, [](const Body&) { return 0.0; }, {to_picoseconds(2e-3), 0});
   for (bool shared : {false, true}) {
     HollowRun run(program, {.clock = ClockKind::kEmulated, .timing = timing, .shared_links = shared});
     ASSERT_EQ(run.step(), "");
@@ -94,7 +94,7 @@ TEST(Loop, AStallEndsTheRunWithinItsDeadline) {
   Program program = two_stages();
   HollowRun run(program, {.patience = 0.05, .fault = Fault{Fault::kStall, 0, 3, 2}});
   ASSERT_EQ(run.step(), "");
-  Ticks begin = steady_now();
+  Picoseconds begin = steady_now();
   EXPECT_EQ(run.step(),
             "no rank has gone on for 0.05 s, the deadline of the plan\n"
             "  rank 0, step 2, action 3 (run stage) does not come back\n"

@@ -62,11 +62,11 @@ Exchange::Group& Exchange::group(const std::vector<int32_t>& ranks) {
   return group;
 }
 
-Ticks Exchange::begin(int32_t from, int32_t to, Ticks ready, Ticks occupies) {
+Picoseconds Exchange::begin(int32_t from, int32_t to, Picoseconds ready, Picoseconds occupies) {
   if (free_.empty()) return ready;
   std::lock_guard guard(links_mutex_);
-  Ticks& free = free_[static_cast<size_t>(from) * world_.size() + to];
-  Ticks begun = std::max(ready, free);
+  Picoseconds& free = free_[static_cast<size_t>(from) * world_.size() + to];
+  Picoseconds begun = std::max(ready, free);
   free = begun + occupies;
   return begun;
 }
@@ -105,7 +105,7 @@ void ThreadCommunicator::meet(const Membership& membership) {
 Exchange::Group& ThreadCommunicator::enter(const Membership& membership, InstrKind kind, TensorSpan in,
                                            TensorSpan out) {
   Exchange::Group& group = *membership.group;
-  Ticks takes = time_.arrive();
+  Picoseconds takes = time_.arrive();
   group.calls[membership.member] = {kind, std::move(in), std::move(out), time_.now(), takes};
   meet(membership);
   for (size_t m = 0; m < group.calls.size(); ++m)
@@ -118,7 +118,7 @@ Exchange::Group& ThreadCommunicator::enter(const Membership& membership, InstrKi
 // The last barrier: nobody's memory is looked at any more. What the first member says it takes, it takes.
 void ThreadCommunicator::leave(const Membership& membership) {
   const std::vector<Exchange::Call>& calls = membership.group->calls;
-  Ticks start = 0, takes = calls[0].takes;
+  Picoseconds start = 0, takes = calls[0].takes;
   for (const Exchange::Call& call : calls) start = std::max(start, call.at);
   InstrKind kind = calls[membership.member].kind;
   meet(membership);
@@ -219,7 +219,7 @@ void ThreadCommunicator::wait_receive(const Wire& wire) { wait(wire, false); }
 
 void ThreadCommunicator::wait(const Wire& wire, bool sending) {
   Mailbox& box = exchange_.mailbox(wire.transfer);
-  Ticks from = time_.now();
+  Picoseconds from = time_.now();
   exchange_.world().wait(rank_, box.delivered, sending ? box.sends : box.receives, [&] {
     return fmt::format("rank {} to {} (tag {})", wire.peer, sending ? "receive" : "send", wire.tag);
   });

@@ -21,11 +21,11 @@ class Exchange {
   /// Where the two ends of a transfer meet. Each end counts what it has posted; whoever comes second copies.
   struct Mailbox {
     TensorView from, to;
-    Ticks sent = 0, posted = 0;
+    Picoseconds sent = 0, posted = 0;
     MessageTime takes;
     int32_t action = -1;                 // of the sender
     int64_t sends = 0, receives = 0;     // each written by its end alone
-    Ticks begun = 0, ended = 0;          // of the last transfer that is over
+    Picoseconds begun = 0, ended = 0;    // of the last transfer that is over
     std::atomic<int64_t> arrived = 0;    // ends that have come
     std::atomic<int64_t> delivered = 0;  // transfers that are over
   };
@@ -34,7 +34,7 @@ class Exchange {
   struct Call {
     InstrKind kind = InstrKind::kAllReduce;
     TensorSpan in, out;
-    Ticks at = 0, takes = 0;
+    Picoseconds at = 0, takes = 0;
   };
   struct Group {
     std::vector<int32_t> ranks;
@@ -47,14 +47,14 @@ class Exchange {
   /// REQUIRES: no rank runs.
   Group& group(const std::vector<int32_t>& ranks);
   /// When a message that could begin at `ready` begins.
-  Ticks begin(int32_t from, int32_t to, Ticks ready, Ticks occupies);
+  Picoseconds begin(int32_t from, int32_t to, Picoseconds ready, Picoseconds occupies);
 
  private:
   World& world_;
   std::deque<Mailbox> mailboxes_;
   std::map<std::vector<int32_t>, Group> groups_;
   std::mutex links_mutex_;
-  std::vector<Ticks> free_;  // by (from, to); empty: links are not shared
+  std::vector<Picoseconds> free_;  // by (from, to); empty: links are not shared
 };
 
 /// Ranks as threads. Data moves by copies between the members' own memory while all of them are in the call

@@ -7,6 +7,9 @@
 namespace partita {
 namespace {
 
+// In each deadline.
+constexpr int kLooks = 4;
+
 std::unique_ptr<Clock> clock_of(ClockKind kind) {
   if (kind == ClockKind::kVirtual) return std::make_unique<VirtualClock>();
   if (kind == ClockKind::kEmulated) return std::make_unique<EmulatedClock>();
@@ -43,18 +46,18 @@ void ThreadRanks::on_ranks(const std::function<void(int32_t)>& job) {
       world_.fail(rank, error.what());
     }
   };
-  Crew::Watch watch{options_.patience, [this] { return look_on(); }};
+  Crew::Watch watch{options_.patience / kLooks, [this] { return look_on(); }};
+  idle_ = 0;
   left_behind_ = !crew_.run(work, options_.patience > 0 ? &watch : nullptr);
   if (auto failure = world_.failure()) throw RunError(*failure);
 }
 
-// No rank has gone on for as long as the plan's deadline: stops those that can be stopped. They get as long
-// again to do so.
+// No rank has gone on for as long as the plan's deadline: stops those that can be stopped. What has not come
+// back at the look after that is left behind.
 bool ThreadRanks::look_on() {
-  if (world_.moved()) return true;
-  if (world_.failure()) return false;
-  world_.give_up(options_.patience);
-  return true;
+  idle_ = world_.moved() ? 0 : idle_ + 1;
+  if (idle_ == kLooks) world_.give_up(options_.patience);
+  return idle_ <= kLooks;
 }
 
 void ThreadRanks::start() {
@@ -63,7 +66,7 @@ void ThreadRanks::start() {
 }
 
 Seconds ThreadRanks::finished() const {
-  Ticks end = 0;
+  Picoseconds end = 0;
   for (const Timeline& time : times_) end = std::max(end, time.tape().finished());
   return to_seconds(end);
 }

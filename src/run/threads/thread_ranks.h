@@ -60,7 +60,8 @@ class ThreadRanks {
   std::deque<ThreadCommunicator> comms_;
   Crew crew_;
   bool left_behind_ = false;
-  Ticks zero_ = 0;  // of the step
+  int idle_ = 0;          // looks since a rank has gone on
+  Picoseconds zero_ = 0;  // of the step
 };
 
 }  // namespace partita

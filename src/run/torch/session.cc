@@ -207,7 +207,7 @@ Session::Session(Session&&) noexcept = default;
 Seconds Session::State::take_step(const HostViews& batch) {
   bool real = threads.options().clock == ClockKind::kReal;
   bool together = !real || threads.options().traced;
-  Ticks begin = steady_now();
+  Picoseconds begin = steady_now();
   auto load = [this, &batch](int32_t rank) {
     threads.position(rank) = {.step = steps + 1, .doing = "load batch"};
     if (steps > 0) load_next(rank);
