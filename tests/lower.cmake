@@ -5,7 +5,10 @@ if(PARTITA_TORCH)
   partita_script(parity schedule_table ${CMAKE_CURRENT_SOURCE_DIR}/parity/schedule_table.py $<TARGET_FILE:partita> --share 5/16)
 endif()
 
-# Random models under random plans: a command.
+# Random models under random plans: a command, and a share of it a test.
 if(PARTITA_TORCH)
-  partita_campaign(plan_campaign SOURCES plan_campaign.cc LAYERS lower program torch)
+  partita_campaign(plan_campaign SOURCES plan_campaign.cc plan_draws.cc LAYERS lower program torch)
+  add_test(NAME property/plan_campaign
+           COMMAND plan_campaign 300 1 0 ${CMAKE_CURRENT_SOURCE_DIR}/data/convnet-tiny.model.json)
+  set_tests_properties(property/plan_campaign PROPERTIES LABELS property)
 endif()

@@ -96,6 +96,7 @@ class CodeWriter {
 
   // loop.cc
   void take(Segment segment, size_t i);
+  bool goes_through(int loop, const Segment& segment) const;
   bool made_in(const std::vector<size_t>& ops, TensorId tensor) const;
   bool reads_pending(size_t i) const;
   bool needs_it_whole(size_t i) const;

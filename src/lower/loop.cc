@@ -7,11 +7,11 @@ namespace partita {
 
 void CodeWriter::take(Segment segment, size_t i) {
   int loop = split_.ops[i].loop;
-  if (loop >= 0 && plan_.loops[loop].through) segment.kind = Segment::kForward;
+  if (goes_through(loop, segment)) segment.kind = Segment::kForward;
   bool same = loop >= 0 && pending_.loop == loop && pending_.segment == segment;
   bool waits = reads_pending(i);
   // While a loop that goes through to backward is open, what reads its results waits for its end.
-  if (loop < 0 && waits && plan_.loops[pending_.loop].through) {
+  if (loop < 0 && waits && goes_through(pending_.loop, pending_.segment)) {
     pending_.later.emplace_back(segment, i);
     return;
   }
@@ -25,6 +25,11 @@ void CodeWriter::take(Segment segment, size_t i) {
   }
   if (!same) pending_ = {loop, segment, {}, {}};
   pending_.ops.push_back(i);
+}
+
+// Backward can follow forward at once only where the loss is made; elsewhere it waits for other stages.
+bool CodeWriter::goes_through(int loop, const Segment& segment) const {
+  return loop >= 0 && plan_.loops[loop].through && segment.stage == assigned_.loss_stage;
 }
 
 bool CodeWriter::made_in(const std::vector<size_t>& ops, TensorId tensor) const {

@@ -186,7 +186,13 @@ int CodeWriter::convert(int site, Segment segment, int source, const Layout& nee
   TensorId tensor = value(site, source).tensor;
   bool stored = value(site, source).loaded || is_segment_only(site, source);
   int current = source;
-  for (const Conversion& step : plan_conversion(value(site, source).layout, need)) {
+  std::vector<Conversion> steps = plan_conversion(value(site, source).layout, need);
+  // Weight gradients wait for nobody: a sum that others read too is completed in place where it was made.
+  Segment made = value(site, source).made;
+  bool sums = std::any_of(steps.begin(), steps.end(),
+                          [](const Conversion& step) { return step.kind == InstrKind::kAllReduce; });
+  if (segment.kind == Segment::kWeight && made.kind == Segment::kBackward && sums) segment = made;
+  for (const Conversion& step : steps) {
     const Value& before = value(site, current);
     bool same_storage = step.kind == InstrKind::kAllReduce || step.kind == InstrKind::kMove;
     Value next{.tensor = tensor,
@@ -205,6 +211,9 @@ int CodeWriter::convert(int site, Segment segment, int source, const Layout& nee
           .dim = step.dim,
           .leaf = step.leaf});
     current = id;
+    // What was summed in place is gone, so the sum is there for others too.
+    if (step.kind == InstrKind::kAllReduce && &step != &steps.back())
+      have(site, tensor).push_back({current, stored});
   }
   have(site, tensor).push_back({current, stored});
   return current;

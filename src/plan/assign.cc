@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "plan/cut.h"
 
 namespace partita {
 namespace {
@@ -81,10 +82,35 @@ std::vector<int> home_stages(const Model& model, const Plan& plan) {
   return home;
 }
 
+/// Forward goes up the stages. What the pipeline does not cut (cut.h) but a pattern of a module placed comes
+/// no later than what reads it.
+void come_before_readers(const Model& model, const Transformed& transformed, std::vector<int>& home) {
+  std::vector<bool> cut(model.ops.size());
+  for (OpId id : line_ops(model)) cut[id.value] = true;
+  std::vector<size_t> reader(model.tensors.size(), model.ops.size());  // that on the first stage
+  for (size_t i = model.ops.size(); i-- > 0;) {
+    const Op& op = model.ops[i];
+    if (op.backward) continue;
+    for (TensorId id : op.outputs) {
+      size_t by = id ? reader[id.value] : model.ops.size();
+      if (by == model.ops.size() || home[by] >= home[i]) continue;
+      if (cut[i] && transformed.ops[i].level == Level::kInside && !transformed.light[i])
+        input_error(
+            "plan: stages: {} is on stage {} and {}, which reads it, on stage {}; number the stages in "
+            "the order in which forward runs",
+            op.name, home[i], model.ops[by].name, home[by]);
+      home[i] = home[by];
+    }
+    for (TensorId id : inputs_of(op))
+      if (size_t& by = reader[id.value]; by == model.ops.size() || home[i] < home[by]) by = i;
+  }
+}
+
 }  // namespace
 
 Assigned assign(const Model& model, const Plan& plan, const Transformed& transformed) {
   std::vector<int> home = home_stages(model, plan);
+  if (plan.stages.size() > 1) come_before_readers(model, transformed, home);
   std::vector<std::set<int>> wanted(model.tensors.size());
   Assigned out{.stages = std::vector<std::vector<int>>(model.ops.size())};
   for (size_t i = model.ops.size(); i-- > 0;) {

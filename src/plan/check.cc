@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -69,6 +70,16 @@ void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults&
     }
 }
 
+/// The op of the captured step that this one is a part of: parts have words after its number,
+/// "loss/nll.1.mean".
+std::string whole_op(const std::string& name) {
+  size_t dot = name.find('/');
+  while ((dot = name.find('.', dot + 1)) != name.npos)
+    if (dot + 1 < name.size() && std::isalpha(static_cast<unsigned char>(name[dot + 1])))
+      return name.substr(0, dot);
+  return name;
+}
+
 /// Every op that a pipeline cuts (cut.h) is on a stage by name; the others follow their inputs.
 void check_placed(const Plan& plan, const Model& model, Faults& faults) {
   if (plan.stages.size() < 2) return;
@@ -81,7 +92,7 @@ void check_placed(const Plan& plan, const Model& model, Faults& faults) {
       else
         patterns.push_back(pattern);
   for (OpId id : line_ops(model)) {
-    std::string name = model[id].name.substr(0, model[id].name.find(".part."));
+    std::string name = whole_op(model[id].name);
     auto fits = [&](const std::string& pattern) { return matches(pattern, name); };
     if (whole.contains(name) || std::any_of(patterns.begin(), patterns.end(), fits)) continue;
     faults.push_back(

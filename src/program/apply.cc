@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "program/meaning.h"
@@ -111,10 +112,26 @@ class Application {
   // stays open: values along them are all the same, so any split is right.
   void solve_lengths() {
     std::vector<Equation> all = equations();
+    for (size_t i = 0, count = all.size(); i < count; ++i)
+      for (size_t j = 0; j < count; ++j)
+        if (auto rest = without(all[i], all[j])) all.push_back(*rest);
     for (bool moved = true; moved;) {
       moved = false;
       for (const Equation& equation : all) moved |= solve(equation);
     }
+  }
+
+  /// What a dimension has beside another: of 24 = 3 x heads x width and 8 = heads x width, 3 = 3.
+  static std::optional<Equation> without(const Equation& whole, const Equation& part) {
+    if (part.loops.size() >= whole.loops.size() || part.size <= 0 || whole.size % part.size) return {};
+    Equation rest{.size = whole.size / part.size};
+    size_t found = 0;
+    for (size_t loop : whole.loops)
+      if (std::find(part.loops.begin(), part.loops.end(), loop) == part.loops.end())
+        rest.loops.push_back(loop);
+      else
+        ++found;
+    return found == part.loops.size() ? std::optional(rest) : std::nullopt;
   }
 
   bool solve(const Equation& equation) {

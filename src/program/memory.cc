@@ -5,6 +5,7 @@
 
 #include "program/local_view.h"
 #include "program/slot_table.h"
+#include "program/view_strides.h"
 
 namespace partita {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::string_view kCauseNames[] = {"parameters",  "gradients", "optimiz
 
 /// The fused optimizers walk parameter and gradient in step: a gradient that lies differently is copied
 /// first.
-bool lie_alike(const TensorType& a, const TensorType& b) {
+bool lie_alike(const Lie& a, const Lie& b) {
   for (size_t d = 0; d < a.shape.size(); ++d)
     if (a.shape[d] != 1 && a.strides[d] != b.strides[d]) return false;
   return true;
@@ -48,6 +49,7 @@ class RankWalk {
   struct Name {
     int storage = -1;
     TypeId type;
+    Shape gaps;  // strides of a view that has others than its type says
   };
 
   Name& name(Slot slot) { return names_.at(slot, microbatch_); }
@@ -117,6 +119,7 @@ class RankWalk {
     std::vector<TypeId> in;
     for (Slot slot : instr.in) in.push_back(name(slot).type);
     OpView view = local_view(model_, program_, instr, in);
+    if (!instr.view) find_gaps(instr, view);
     Bytes unkept = 0, retained = instr.view ? 0 : retained_of(view);
     for (size_t o = 0; o < instr.out.size(); ++o) {
       if (!instr.types[o]) continue;
@@ -128,9 +131,28 @@ class RankWalk {
       bool gradient = gradients_.contains(model_[instr.op].outputs[o]);
       int storage = instr.view ? name(instr.in[0]).storage
                                : allocate(bytes, gradient ? Cause::kGradients : Cause::kTemporary);
+      if (!instr.view) {
+        give(instr.out[o], storage, instr.types[o]);
+        continue;
+      }
+      const Shape& shape = program_[instr.types[o]].shape;
+      Shape strides = strides_of_view(model_[instr.op], instr, lie(instr.in[0]), shape);
       give(instr.out[o], storage, instr.types[o]);
+      if (strides != program_[instr.types[o]].strides) name(instr.out[o]).gaps = std::move(strides);
     }
     mark(action, number, unkept + workspace_of(view));
+  }
+
+  Lie lie(Slot slot) {
+    const TensorType& type = program_[name(slot).type];
+    return {type.shape, name(slot).gaps.empty() ? type.strides : name(slot).gaps};
+  }
+
+  void find_gaps(const Instr& instr, OpView& view) {
+    std::vector<int32_t> inputs = input_order(instr);
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (Slot slot = instr.in[inputs[k]]; !name(slot).gaps.empty())
+        view.in_dense[k] = is_dense(program_[name(slot).type].shape, name(slot).gaps);
   }
 
   /// The others keep the storage of their first input.
@@ -141,11 +163,12 @@ class RankWalk {
     if (instr.kind == InstrKind::kOptimize) {
       const Name& gradient = name(instr.in[1]);
       belongs(gradient.storage, Cause::kGradients);
-      if (!lie_alike(program_[gradient.type], program_[first.type]))
+      if (!lie_alike(lie(instr.in[1]), lie(instr.in[0])))
         mark(action, number, bytes_of(program_[gradient.type]));
     }
     if (instr.out[0] == instr.in[0]) return;
     give(instr.out[0], first.storage, first.type);
+    name(instr.out[0]).gaps = std::move(first.gaps);
   }
 
   int allocate(Bytes bytes, Cause cause) {
@@ -163,7 +186,7 @@ class RankWalk {
   }
 
   void give(Slot slot, int storage, TypeId type) {
-    name(slot) = {storage, type};
+    name(slot) = {storage, type, {}};
     ++storages_[storage].names;
     if (slot.space != Space::kLocal && cause(storage) == Cause::kTemporary)
       belongs(storage, Cause::kActivations);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/json.h"
+#include "model/build/build.h"
 #include "model/decompose.h"
 #include "model/retype.h"
 #include "model/row.h"
@@ -38,6 +39,25 @@ TEST_P(Workspace, RowsPredictTheAllocator) {
       for (TensorId output : op.outputs)
         if (output && !is_view(op)) outputs += bytes_of(model[output]);
       EXPECT_EQ(memory.outputs, outputs) << op.name << " " << op.target;
+    }
+  }
+}
+
+// Without oneDNN, as for float64, a convolution writes the windows of its input beside each other.
+TEST(ConvolutionWorkspace, RowsPredictTheAllocator) {
+  at::set_num_threads(1);
+  const char* vit =
+      R"({"model_type": "vit", "num_hidden_layers": 1, "hidden_size": 6, "num_attention_heads": 3,
+                        "intermediate_size": 8, "image_size": 12, "patch_size": 6})";
+  const char* swin = R"({"model_type": "swin", "image_size": 16, "patch_size": 2, "window_size": 2,
+                         "embed_dim": 4, "depths": [2, 1], "num_heads": [2, 4]})";
+  for (const Model& model : {retype(captured("convnet-tiny"), DType::kFloat64),
+                             retype(build_model(swin, "config", {.batch = 2}), DType::kFloat64),
+                             retype(build_model(vit, "config", {.batch = 3}), DType::kFloat64)}) {
+    HostTensors weights = draw_weights(model, 0, {}), batch = draw_batch(model, 0, {});
+    for (const OpMemory& memory : measure_workspace(model, views_of(weights), views_of(batch))) {
+      const Op& op = model[memory.op];
+      EXPECT_EQ(memory.workspace, workspace_of(view_of(model, op))) << op.name << " " << op.target;
     }
   }
 }

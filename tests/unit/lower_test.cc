@@ -81,6 +81,82 @@ TEST(Lower, GradientsComputedAfterTheLoopFromSeveralStages) {
   }
 }
 
+// What random plans found (bench/plan_campaign.cc).
+TEST(Lower, PlansThatWereLoweredWrongOnce) {
+  struct Found {
+    const char* config;
+    StepSize size;
+    RecipeSpec spec;
+  };
+  const Found kFound[] = {
+      // An incomplete sum that a weight gradient reads first, and others later.
+      {R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 4, "num_attention_heads": 2,
+           "num_key_value_heads": 2, "intermediate_size": 6, "vocab_size": 11, "num_local_experts": 3,
+           "num_experts_per_tok": 2})",
+       {.batch = 4, .seq = 5},
+       {.dp = 2, .pp = 2, .schedule = "interleaved-zb", .chunks = 2}},
+      // The head is on the stage before the loss, and both are in the loop that goes through to backward.
+      {R"({"model_type": "vit", "num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 4,
+           "intermediate_size": 7, "image_size": 12, "patch_size": 6})",
+       {.batch = 5},
+       {.pp = 3, .loss_pieces = 2, .recompute = true, .schedule = "v-half"}},
+      // The first pass normalizes zeros: ops of a module that only the second pass has on the line.
+      {R"({"model_type": "evoformer", "num_blocks": 1, "c_m": 6, "c_z": 4, "msa_heads": 2, "pair_heads": 2,
+           "c_head": 3, "c_outer": 3, "c_triangle": 5, "transition": 2, "sequences": 2, "recycles": 2, "bins": 4,
+           "msa_features": 3, "target_features": 3})",
+       {.batch = 4, .seq = 3},
+       {.pp = 5, .microbatches = 2, .schedule = "zb-v"}},
+  };
+  for (const Found& found : kFound) {
+    Model model = build_model(found.config, "config.json", found.size);
+    Lowered lowered = lower(model, recipe(model, found.spec));
+    EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{})
+        << found.config;
+  }
+}
+
+// A loop of pieces reads a sum over ranks that none but its first piece completes; and a sum over pieces
+// crosses to another stage, so that all pieces but the first bring zeros.
+TEST(Lower, LoopsOverWhatOthersSum) {
+  Model t5 = build_model(
+      R"({"model_type": "t5", "num_layers": 1, "d_model": 4, "d_kv": 2, "num_heads": 2, "d_ff": 6, "vocab_size": 14})",
+      "config.json", {.batch = 3, .seq = 4});
+  Plan norms = recipe(t5, {.tp = 2});
+  norms.loops.push_back({.name = "piece",
+                         .size = 3,
+                         .ops = {"decoder.block.0.layer.2.layer_norm/*"},
+                         .atoms = {"input_ids:0.0"}});
+  Model gpt = captured("gpt2-tiny");
+  Plan heads = recipe(gpt, {.tp = 2, .pp = 8});
+  heads.loops.push_back(
+      {.name = "piece", .size = 3, .ops = {"transformer.*"}, .atoms = {"transformer.wte.weight:1.0"}});
+  for (const auto& [model, plan] : {std::pair(&t5, &norms), std::pair(&gpt, &heads)}) {
+    Lowered lowered = lower(*model, *plan);
+    EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+  }
+}
+
+// Parts of an op that a plan takes apart go where the op goes, though no stage names them.
+TEST(Lower, StagesByTheNamesOfOps) {
+  Model model = captured("convnet-tiny");
+  Lowered lowered = lower(model, recipe(model, {.dp = 2, .pp = 3}));
+  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+}
+
+TEST(Lower, RefusesStagesInAnotherOrderThanForward) {
+  Model model = captured("gpt2-tiny");
+  Plan plan = recipe(model, {.pp = 2});
+  std::swap(plan.stages[0].ops, plan.stages[1].ops);
+  try {
+    lower(model, plan);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("which reads it, on stage 0; number the stages"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // By hand in C++: the same words as partita.design in Python.
 TEST(Lower, DesignsByHandAreCertified) {
   Model model = captured("gpt2-tiny4");

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "model/ops/common.h"
 
 namespace partita {
@@ -35,6 +37,11 @@ Convolution attributes(const OpView& op, size_t first, const Shape& in, const Sh
   for (const std::vector<int64_t>* values : {&c.stride, &c.padding, &c.dilation})
     need(values->size() == 1 || values->size() == windows, "{} numbers for {} dimensions of the window",
          values->size(), windows);
+  return c;
+}
+
+Convolution checked(const OpView& op, size_t first, const Shape& in, const Shape& weight, const Shape& out) {
+  Convolution c = attributes(op, first, in, weight, out);
   need(c.groups > 0 && c.weight[0] % c.groups == 0, "{} channels are not {} groups", c.weight[0], c.groups);
   return c;
 }
@@ -63,7 +70,7 @@ void relate_channels(const Convolution& c, Side image, Side weight, Side result,
 
 // convolution(x, w, bias, stride, padding, dilation, transposed, output_padding, groups)
 void relate_convolution(const OpView& op, Relation& r) {
-  Convolution c = attributes(op, 3, op.in[0], op.in[1], op.out[0]);
+  Convolution c = checked(op, 3, op.in[0], op.in[1], op.out[0]);
   Side x{input_dim, 0}, w{input_dim, 1}, y{output_dim, 0};
   c.transposed ? relate_channels(c, y, w, x, r) : relate_channels(c, x, w, y, r);
   for (int64_t d = 0; d < op.in_rank(0); ++d)
@@ -91,14 +98,14 @@ void localize_attributes(const Convolution& c, const Shape& local_image, const S
 }
 
 void localize_convolution(const OpView& whole, const OpView& local, Op& op) {
-  Convolution c = attributes(whole, 3, whole.in[0], whole.in[1], whole.out[0]);
+  Convolution c = checked(whole, 3, whole.in[0], whole.in[1], whole.out[0]);
   localize_attributes(c, c.transposed ? local.out[0] : local.in[0], local.in[1], 3, op);
 }
 
 // convolution_backward(gy, x, w, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
 // mask) -> gx, gw, gb
 void relate_convolution_backward(const OpView& op, Relation& r) {
-  Convolution c = attributes(op, 4, op.in[1], op.in[2], op.in[0]);
+  Convolution c = checked(op, 4, op.in[1], op.in[2], op.in[0]);
   Side gy{input_dim, 0}, x{input_dim, 1}, w{input_dim, 2};
   c.transposed ? relate_channels(c, gy, w, x, r) : relate_channels(c, x, w, gy, r);
   for (int o : {0, 1})
@@ -114,7 +121,7 @@ void relate_convolution_backward(const OpView& op, Relation& r) {
 }
 
 void localize_convolution_backward(const OpView& whole, const OpView& local, Op& op) {
-  Convolution c = attributes(whole, 4, whole.in[1], whole.in[2], whole.in[0]);
+  Convolution c = checked(whole, 4, whole.in[1], whole.in[2], whole.in[0]);
   localize_attributes(c, c.transposed ? local.in[0] : local.in[1], local.in[2], 4, op);
   if (argument(op, 3, "bias_sizes").kind == Arg::kList)
     set_argument(op, 3, "bias_sizes", Arg::list({local.in[0][1]}));
@@ -143,15 +150,78 @@ Flops convolution_backward_flops(const OpView& op) {
   return flops;
 }
 
+// What ATen's own kernels (slow_conv2d, slow_conv3d) hold for a moment: the columns, every window of the
+// image beside the other, and dense copies of operands. They run where oneDNN does not: for float64. oneDNN
+// chooses by shape and processor what no row can know, and dilated and transposed windows have kernels of
+// their own.
+struct Columns {
+  Bytes columns = 0, copies = 0;
+  bool groups_apart = false;  // one group after another, each on a dense copy of its part
+
+  Bytes together(int64_t groups, Bytes joined) const {
+    return groups_apart ? std::max(columns / groups + copies, joined) : columns + copies;
+  }
+};
+
+// `local` may be a piece with the attributes of the whole: how many groups it has, its channels say.
+Convolution local_attributes(const OpView& local, size_t first, const Shape& in, const Shape& weight,
+                             const Shape& out) {
+  Convolution c = attributes(local, first, in, weight, out);
+  if (!c.transposed) c.groups = c.image[1] / c.weight[1];
+  return c;
+}
+
+bool has_columns(const Convolution& c, DType dtype) {
+  bool dilated = std::any_of(c.dilation.begin(), c.dilation.end(), [](int64_t d) { return d != 1; });
+  return dtype == DType::kFloat64 && !c.transposed && !dilated;
+}
+
+// A window of one place that steps by one finds its columns in the image. The attributes are those of the
+// whole op, which a piece may step by less than; its shapes know.
+bool is_pointwise(const Convolution& c) {
+  bool padded = std::any_of(c.padding.begin(), c.padding.end(), [](int64_t p) { return p != 0; });
+  return pixels(c.weight) == 1 && !padded && pixels(c.image) == pixels(c.result);
+}
+
+Columns columns_of(const Convolution& c, const OpView& local, std::initializer_list<int> operands) {
+  constexpr size_t kFlat = 4;
+  Bytes element = dtype_bytes(DType::kFloat64);
+  Columns out{.groups_apart = c.groups > 1 && c.weight.size() <= kFlat};
+  if (!is_pointwise(c)) out.columns = c.image[0] * c.image[1] * pixels(c.weight) * pixels(c.result) * element;
+  for (int k : operands) {
+    bool cut = out.groups_apart && c.image[0] > 1;
+    if (cut || !local.dense(k))
+      out.copies += numel(local.in[k]) * element / (out.groups_apart ? c.groups : 1);
+  }
+  return out;
+}
+
+Bytes convolution_workspace(const OpView& local) {
+  Convolution c = local_attributes(local, 3, local.in[0], local.in[1], local.out[0]);
+  if (!has_columns(c, local.dtype)) return 0;
+  return columns_of(c, local, {0}).together(c.groups, numel(c.result) * dtype_bytes(local.dtype));
+}
+
+Bytes convolution_backward_workspace(const OpView& local) {
+  Convolution c = local_attributes(local, 4, local.in[1], local.in[2], local.in[0]);
+  if (!has_columns(c, local.dtype) || (!local.has_out[0] && !local.has_out[1])) return 0;
+  Bytes joined = 0;
+  for (int o : {0, 1, 2})
+    if (local.has_out[o]) joined += numel(local.out[o]) * dtype_bytes(local.dtype);
+  return columns_of(c, local, {0, 1}).together(c.groups, joined);
+}
+
 constexpr Row kRows[] = {
     {.target = "aten.convolution.default",
      .relate = relate_convolution,
      .flops = convolution_flops,
-     .localize = localize_convolution},
+     .localize = localize_convolution,
+     .workspace = convolution_workspace},
     {.target = "aten.convolution_backward.default",
      .relate = relate_convolution_backward,
      .flops = convolution_backward_flops,
-     .localize = localize_convolution_backward},
+     .localize = localize_convolution_backward,
+     .workspace = convolution_backward_workspace},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "model/ops/common.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
@@ -96,7 +97,7 @@ constexpr Row kRows[] = {
     {.target = "aten.topk.default", .relate = relate_topk},
     {.target = "aten.cumsum.default", .relate = relate_cumsum},
     {.target = "aten.flip.default", .relate = relate_flip},
-    {.target = "aten.roll.default", .relate = relate_roll},
+    {.target = "aten.roll.default", .relate = relate_roll, .workspace = roll_workspace},
     {.target = "aten.tril.default", .relate = relate_triangle},
     {.target = "aten.triu.default", .relate = relate_triangle},
     {.target = "aten.max.dim", .relate = relate_max_dim},

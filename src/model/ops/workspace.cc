@@ -89,6 +89,11 @@ Bytes squared_error_retained(const OpView& local) {
 
 Bytes repeat_workspace(const OpView& local) { return 4 * kNumber * static_cast<Bytes>(local.out[0].size()); }
 
+Bytes roll_workspace(const OpView& local) {
+  Bytes more = static_cast<Bytes>(ints_argument(*local.op, 2, "dims").size()) - 1;
+  return more > 0 ? more * bytes_of_input(local, 0) : 0;
+}
+
 Bytes number_power_workspace(const OpView& local) {
   return kNumber + (local.dtype == DType::kFloat64 ? 0 : dtype_bytes(local.dtype));
 }

@@ -35,6 +35,8 @@ Bytes squared_error_workspace(const OpView& local);
 Bytes squared_error_retained(const OpView& local);
 /// The size and stride of each dimension, twice.
 Bytes repeat_workspace(const OpView& local);
+/// What has been rolled along all dimensions but the last.
+Bytes roll_workspace(const OpView& local);
 /// The base as a tensor, and converted.
 Bytes number_power_workspace(const OpView& local);
 /// Copies of the inputs that are not of the dtype the op computes in, which is that of its first output.

@@ -14,6 +14,7 @@
 #include "run/cut.h"
 #include "run/show.h"
 #include "run/strided.h"
+#include "run/torch/counting_allocator.h"
 
 namespace partita {
 namespace {
@@ -195,11 +196,12 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
       break;
     case InstrKind::kScale:
       out = defined(slots[instr.in[0]]);
-      out.mul_(loss_scale_);
+      out.mul_(number(loss_scale_, out.scalar_type()));
       break;
     case InstrKind::kClip:
       out = defined(slots[instr.in[0]]);
-      out.mul_(gradient_factor(*defined(slots[instr.in[1]]).const_data_ptr<double>()));
+      out.mul_(
+          number(gradient_factor(*defined(slots[instr.in[1]]).const_data_ptr<double>()), out.scalar_type()));
       break;
     case InstrKind::kSquares:
       out = defined(slots[instr.in[0]]);
@@ -215,6 +217,16 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
   for (Slot slot : prepared.drop_inputs) slots[slot].reset();
   slots[instr.out[0]] = std::move(out);
   for (Slot slot : prepared.drop_outputs) slots[slot].reset();
+}
+
+// ATen would allocate a tensor for a number at every call.
+const at::Tensor& Rank::number(double value, at::ScalarType dtype) {
+  at::Tensor& held = numbers_[dtype];
+  if (!held.defined()) {
+    CountingScope uncounted(nullptr);
+    held = at::zeros({}, dtype);
+  }
+  return held.fill_(value);
 }
 
 at::Tensor Rank::collective(const Instr& instr, const at::Tensor& in) {

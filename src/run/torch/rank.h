@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "run/communicator.h"
@@ -38,15 +39,17 @@ class Rank {
   at::Tensor collective(const Instr& instr, const at::Tensor& in);
   at::Tensor optimize(const Instr& instr, const Slots& slots);
   double gradient_factor(double squares);
+  const at::Tensor& number(double value, at::ScalarType dtype);
 
   const Program& program_;
   const std::vector<PreparedBody>& bodies_;
   Communicator& comm_;
   Position& at_;
   std::vector<at::Tensor> rank_, locals_;
-  std::vector<std::vector<at::Tensor>> frames_;  // by micro-batch
-  torch::jit::Stack stack_;                      // scratch of dispatcher calls
-  at::Tensor step_;                              // float32, what the fused optimizers read
+  std::vector<std::vector<at::Tensor>> frames_;   // by micro-batch
+  torch::jit::Stack stack_;                       // scratch of dispatcher calls
+  at::Tensor step_;                               // float32, what the fused optimizers read
+  std::map<at::ScalarType, at::Tensor> numbers_;  // what gradients are multiplied with
   int64_t step_number_ = 0;
   double loss_scale_ = 1;
   bool overflowed_ = false;
