@@ -275,27 +275,42 @@ Broken permuted_chunks(Program program, const Model&, Dice& dice) {
 
 // --- Accumulation ---
 
+// The sum stays as it was; or, where an op adds its result, the result alone takes the place of the sum.
 Broken not_accumulated(Program program, const Model&, Dice& dice) {
-  std::vector<Place> all = places(program, is(InstrKind::kAdd));
+  std::vector<Place> all = places(program, mutants::adds);
   if (all.empty()) return {};
   Place place = dice.pick(all);
-  mutants::make_idle(mutants::own_body(program, place.rank, place.action), int(place.instr));
+  Body& body = mutants::own_body(program, place.rank, place.action);
+  Instr& instr = body.instrs[place.instr];
+  if (instr.into < 0 || dice.roll(2) == 0) {
+    mutants::make_idle(body, int(place.instr));
+    return program;
+  }
+  Slot sum = mutants::target(instr);
+  instr.in.erase(instr.in.begin() + instr.into);
+  instr.into = -1;
+  instr.sum = {};
+  if (instr.out[0] != sum) return program;
+  Instr gone{.kind = InstrKind::kMove, .in = {sum}, .out = {new_local(body)}, .drop = {sum}};
+  gone.drop.push_back(gone.out[0]);
+  body.instrs.insert(body.instrs.begin() + int64_t(place.instr), gone);
   return program;
 }
 
 Broken accumulated_twice(Program program, const Model&, Dice& dice) {
-  std::vector<Place> all = places(program, is(InstrKind::kAdd));
+  std::vector<Place> all = places(program, mutants::adds);
   if (all.empty()) return {};
   Place place = dice.pick(all);
   Body& body = mutants::own_body(program, place.rank, place.action);
   Instr again = body.instrs[place.instr];
   Instr& first = body.instrs[place.instr];
   first.drop.clear();
-  if (again.out[0] != again.in[0] && contains(again.drop, again.in[0])) {
-    first.drop = {again.in[0]};
-    std::erase(again.drop, again.in[0]);
+  Slot& sum = mutants::target(again);
+  if (again.out[0] != sum && contains(again.drop, sum)) {
+    first.drop = {sum};
+    std::erase(again.drop, sum);
   }
-  again.in[0] = again.out[0];
+  sum = again.out[0];
   body.instrs.insert(body.instrs.begin() + int64_t(place.instr) + 1, again);
   return program;
 }

@@ -38,10 +38,8 @@ def argument(value, tensors):
     if value.startswith("%"):
         return tensors[int(value[1:])]
     kind, word = value.split(":", 1)
-    if kind == "float":
-        return float(word)
-    if kind == "device":
-        return torch.device("cpu")
+    if kind in ("float", "device"):
+        return float(word) if kind == "float" else torch.device("cpu")
     return word if kind == "str" else dtype_of(word) if kind == "dtype" else getattr(torch, word)
 
 
@@ -292,13 +290,17 @@ class Rank:
     def compute(self, instr, microbatch):
         values = [self.read(slot, microbatch) for slot in instr["in"]]
         types = [self.checker.program["types"][number] for number in instr.get("types", []) if number is not None]
-        if instr["do"] in IN_PLACE:
-            self.change(values[0], instr["in"][0])
+        into = instr.get("into", 0 if instr["do"] in IN_PLACE else None)
+        if into is not None:
+            self.change(values[into], instr["in"][into])
         if instr["do"] in DO:
             made = [DO[instr["do"]](instr, values, self.checker.spec, types and types[0])]
         else:
             made = self.call_op(instr, values) if instr["do"] == "compute" else self.optimize(instr, values)
-        over = instr["in"][0] if instr["do"] in IN_PLACE else None
+        if "into" in instr:
+            refuse([storage(v) for v in values].count(storage(values[into])) > 1, "reads what it adds to")
+            made = [add(values[into], *made)]
+        over = None if into is None else instr["in"][into]
         for at, (slot, value) in enumerate(zip(instr["out"], made)):
             if slot is not None:
                 self.write(slot, microbatch, self.typed(value, instr["types"][at]) if types else value, over)
@@ -397,8 +399,7 @@ class Checker:
         waiting = {rank.number: rank.walk() for rank in self.ranks}
         moved = True
         while waiting and moved:
-            moved, stuck = False, {}
-            before = self.progress()
+            moved, stuck, before = False, {}, self.progress()
             for number, walk in list(waiting.items()):
                 try:
                     stuck[number] = next(walk)
@@ -427,8 +428,7 @@ class Checker:
     def loaded(self, rank, entry, held):
         reference, number, state = self.reference, self.reference.ids[entry["tensor"]], entry.get("state", -1)
         part = lambda value: boxed(value, self.leaves[entry["tensor"]], entry["box"]).clone()
-        master = state == self.spec["states"]
-        if state < 0 or master:
+        if state < 0 or state == self.spec["states"]:  # the tensor, or its master copy
             wanted = part(reference.before[self.step][number])
         else:
             wanted = part(reference.states_before[self.step][number][state])

@@ -37,6 +37,8 @@ struct CodeStep {
                           // on; kSquares: axes of which one rank alone counts
   bool everyone = false;  // kAllReduce: over all ranks of all stages
   int dim = -1, leaf = -1;  // kAllGather, kReduceScatter, kSlice
+  bool accumulate = false;  // kCompute: the result is added to the last of `in`
+  OpId sum;                 // kCompute that accumulates, kAdd: see Instr::sum
 };
 
 /// A value that travels to the same coordinates of another site.

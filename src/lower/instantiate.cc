@@ -90,7 +90,7 @@ bool Instantiator::counts_here(const CodeStep& step) const {
 }
 
 Instr Instantiator::instr(const CodeStep& step) {
-  Instr out{.kind = step.kind, .op = step.op};
+  Instr out{.kind = step.kind, .op = step.op, .sum = step.sum};
   for (int in : step.in) out.in.push_back(placement_.slot(in));
   for (int value : step.out) {
     out.out.push_back(value < 0 ? Slot{} : placement_.slot(value));
@@ -125,7 +125,8 @@ void Instantiator::compute(const CodeStep& step, Instr& out) {
   OpView& whole = whole_[step.op.value];
   if (!whole.op) whole = view_of(model_, op);
   OpView local{.op = &op, .has_out = whole.has_out, .dtype = whole.dtype};
-  for (int in : step.in) local.in.push_back(shape_of(box(in)));
+  size_t operands = step.in.size() - (step.accumulate ? 1 : 0);
+  for (size_t k = 0; k < operands; ++k) local.in.push_back(shape_of(box(step.in[k])));
   for (int value : step.out) local.out.push_back(value < 0 ? Shape{} : shape_of(box(value)));
   Op piece = localize(whole, local);
   int32_t next = 0;
@@ -134,6 +135,7 @@ void Instantiator::compute(const CodeStep& step, Instr& out) {
   out.args = std::move(piece.args);
   out.kwargs = std::move(piece.kwargs);
   out.view = is_view(op);
+  if (step.accumulate) out.into = static_cast<int32_t>(operands);
 }
 
 Cut Instantiator::cut_at(const Box& box, const CodeStep& step) const {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/names.h"
+#include "lower/accumulate.h"
 #include "lower/code_writer.h"
 #include "lower/protect.h"
 #include "model/row.h"
@@ -54,6 +55,7 @@ Code CodeWriter::write() {
     std::vector<Transfer> sent;
     for (const Transfer& transfer : code_.transfers)
       if (transfer.from_site == site) sent.push_back(transfer);
+    accumulate_in_place(model_, sent, code_.sites[site]);
     protect_in_place(model_, sent, code_.sites[site]);
   }
   return std::move(code_);

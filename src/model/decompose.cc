@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "model/ops/common.h"
@@ -53,7 +55,14 @@ class Decomposer {
   explicit Decomposer(const Model& model) : in_(model), out_(model) { out_.ops.clear(); }
 
   Model run() {
-    for (const Op& op : in_.ops) add(op);
+    straighten_products();
+    for (size_t i = 0; i < in_.ops.size(); ++i) {
+      auto product = products_.find(i);
+      if (product != products_.end())
+        emit(product->second);
+      else if (!turns_.contains(i))
+        add(in_.ops[i]);
+    }
     return std::move(out_);
   }
 
@@ -72,6 +81,33 @@ class Decomposer {
       add_nll(op);
     else
       emit(op);
+  }
+
+  // A product that is turned twice before anything else reads it (autograd's way to the gradient of a weight
+  // that was used transposed) is made as it is wanted, so that it can be added to a sum.
+  void straighten_products() {
+    constexpr std::string_view kTurn = "aten.t.default";
+    std::vector<std::vector<size_t>> readers(in_.tensors.size());
+    std::vector<bool> wanted(in_.tensors.size());
+    for (size_t i = 0; i < in_.ops.size(); ++i)
+      for (TensorId id : inputs_of(in_.ops[i])) readers[id.value].push_back(i);
+    for (const auto* results : {&in_.gradients, &in_.buffers})
+      for (auto [of, result] : *results) wanted[result.value] = true;
+    auto turned = [&](TensorId id) -> std::optional<size_t> {
+      bool once = readers[id.value].size() == 1 && !wanted[id.value];
+      if (!once || in_.ops[readers[id.value][0]].target != kTurn) return std::nullopt;
+      return readers[id.value][0];
+    };
+    for (size_t i = 0; i < in_.ops.size(); ++i) {
+      if (in_.ops[i].target != "aten.mm.default") continue;
+      std::optional<size_t> first = turned(in_.ops[i].outputs[0]);
+      std::optional<size_t> second = first ? turned(in_.ops[*first].outputs[0]) : std::nullopt;
+      if (!second) continue;
+      Op product = in_.ops[i];
+      product.outputs = in_.ops[*second].outputs;
+      products_.emplace(i, std::move(product));
+      turns_.insert({*first, *second});
+    }
   }
 
   void emit(Op op) {
@@ -201,6 +237,8 @@ class Decomposer {
 
   const Model& in_;
   Model out_;
+  std::map<size_t, Op> products_;  // by op: what stands for it
+  std::set<size_t> turns_;         // ops that go
   std::map<TensorId, int> producer_;
   std::map<TensorId, TensorId> copies_;
 };

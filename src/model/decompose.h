@@ -10,6 +10,7 @@ namespace partita {
 /// - `as_strided` over all elements in order becomes `view` (strided_view.h).
 /// - A mean over the batch dimension, and the mean squared error, become sum / whole size, their gradients
 /// alike.
+/// - A product that is transposed twice before it is read is made as it is read.
 /// - A mean negative log likelihood becomes sum / count: the count is computed from the labels alone, by ops
 /// of its own
 ///   (".count"), so that it can be complete before the first micro-batch.

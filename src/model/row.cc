@@ -117,6 +117,21 @@ bool is_view(const Op& op) {
   return row && row->view;
 }
 
+bool accumulates(const Op& op) {
+  const Row* row = find_row(op.target);
+  return row && row->accumulates && row->accumulates(op);
+}
+
+bool is_plain_sum(const Model& model, const Op& op) {
+  if (op.target != "aten.add.Tensor" || op.args.size() != 2 || !op.kwargs.empty()) return false;
+  std::vector<TensorId> ins = inputs_of(op);
+  if (ins.size() != 2 || ins[0] == ins[1]) return false;
+  const Tensor& out = model[op.outputs[0]];
+  return std::all_of(ins.begin(), ins.end(), [&](TensorId id) {
+    return model[id].shape == out.shape && model[id].dtype == out.dtype;
+  });
+}
+
 Op localize(const OpView& whole, const OpView& local) {
   Op op = *whole.op;
   const Row* row = find_row(op.target);

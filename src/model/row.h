@@ -63,6 +63,8 @@ struct Row {
   /// Bytes that the storage of output 0 has beyond the tensor, as long as it lives; default 0.
   Bytes (*retained)(const OpView& local) = nullptr;
   bool view = false;  // outputs share the storage of input 0
+  /// Can the result be added to a tensor that is there, without a tensor of its own? Default: no.
+  bool (*accumulates)(const Op& op) = nullptr;
   /// What is known of the dtype of output 0, beside that a view keeps the dtype of its input.
   enum Result : uint8_t { kAnyDType, kSameDType, kTruth } result = kAnyDType;
 };
@@ -89,6 +91,10 @@ Flops flops_of(const OpView& op);
 Bytes workspace_of(const OpView& local);
 Bytes retained_of(const OpView& local);
 bool is_view(const Op& op);
+/// Is there a kernel that adds the result to a tensor that is there?
+bool accumulates(const Op& op);
+/// Is it a + b of two tensors of one shape and dtype, and nothing else?
+bool is_plain_sum(const Model& model, const Op& op);
 
 /// The op with attributes for local shapes. Example: view [4,16] -> [64] on half the batch: sizes become
 /// [32].

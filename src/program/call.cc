@@ -8,11 +8,6 @@
 namespace partita {
 namespace {
 
-void collect(const Arg& arg, std::vector<int>& inputs) {
-  if (arg.kind == Arg::kTensor) inputs.push_back(arg.tensor.value);
-  for (const Arg& item : arg.items) collect(item, inputs);
-}
-
 /// Equal, where tensors are equal if both are tensors: which ones is checked by their meanings.
 bool same(const Arg& a, const Arg& b) {
   if (a.kind != b.kind || a.items.size() != b.items.size()) return false;
@@ -46,9 +41,7 @@ void compare(const Instr& instr, const Op& needed) {
 }  // namespace
 
 std::vector<int> operands_of(const Rules& rules, const Instr& instr) {
-  std::vector<int> inputs;
-  for (const Arg& arg : instr.args) collect(arg, inputs);
-  for (const auto& [name, arg] : instr.kwargs) collect(arg, inputs);
+  std::vector<int> inputs = operands_of(instr);
   if (inputs.size() != rules[instr.op].in.size())
     throw Refused(
         fmt::format("is called with {} tensors, needs {}", inputs.size(), rules[instr.op].in.size()));

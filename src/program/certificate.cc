@@ -253,16 +253,34 @@ class Certifier {
 
   /// Gives the changed storage of `old` its new meaning and name.
   void rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning) {
-    ledger.change(old, instr.in[0], at);
+    Slot slot = instr.in[std::max(instr.into, 0)];
+    ledger.change(old, slot, at);
     Holding value{.meaning = std::move(meaning), .type = old.type, .storage = old.storage, .made = at};
     value.seen = ledger.changes(old.storage);
-    ledger.write(instr.out[0], microbatch(at), std::move(value), instr.in[0]);
+    ledger.write(instr.out[0], microbatch(at), std::move(value), slot);
   }
 
   void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
     const TensorType &a = program_[in[0].type], &b = program_[in[1].type];
     if (a.shape != b.shape || a.dtype != b.dtype) refuse("adds {} to {}", to_text(b), to_text(a));
-    rename(at, instr, ledger, in[0], known(sum_of(rules_, {in[0].meaning.get(), in[1].meaning.get()})));
+    rename(at, instr, ledger, in[0], known(total(instr, *in[0].meaning, *in[1].meaning, a)));
+  }
+
+  /// What `there` means when `more` is added to it.
+  Meaning total(const Instr& instr, const Meaning& there, const Meaning& more, const TensorType& type) const {
+    if (!instr.sum) return sum_of(rules_, {&there, &more});
+    Meaning a = as_addend(rules_, instr.sum, there, type), b = as_addend(rules_, instr.sum, more, type);
+    return sum_of(rules_, {&a, &b});
+  }
+
+  void accumulate(const At& at, const Instr& instr, const std::vector<Holding>& in, const Meaning& made,
+                  Ledger& ledger) {
+    const Holding& there = in[instr.into];
+    const TensorType &type = program_[there.type], &added = program_[instr.types[0]];
+    if (type != added) refuse("adds {} to {}", to_text(added), to_text(type));
+    for (int k : operands_of(instr))
+      if (in[k].storage == there.storage) refuse("reads {}, to which it adds", to_text(instr.in[k]));
+    rename(at, instr, ledger, there, known(total(instr, *there.meaning, made, type)));
   }
 
   // --- Compute ---
@@ -282,6 +300,7 @@ class Certifier {
     std::vector<TypeId>& verified = verified_[action_at(at).body.value][at.instr];
     if (types.empty() || verified != types) check_call(rules_, instr, operands, operand_values, out);
     verified = std::move(types);
+    if (instr.into >= 0) return accumulate(at, instr, in, meanings[0], ledger);
     for (size_t o = 0; o < meanings.size(); ++o) {
       if (instr.out[o].index < 0) continue;
       Holding value{.meaning = known(std::move(meanings[o])), .type = instr.types[o], .made = at};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "model/row.h"
 #include "program/words.h"
 
 namespace partita {
@@ -48,6 +49,10 @@ class Checker {
           if (slot.space == Space::kLocal && slot.index >= body.locals)
             say("slot {} of {} locals", to_text(slot), body.locals);
       if (instr.kind == InstrKind::kCompute) call(instr);
+      bool adds = instr.kind == InstrKind::kCompute || instr.kind == InstrKind::kAdd;
+      if (instr.sum && !adds) say("is no addition, but names one");
+      if (instr.sum && !in_range(instr.sum.value, model_.ops))
+        say("names op {}, which the model does not have", instr.sum.value);
     }
     where_.clear();
   }
@@ -91,9 +96,20 @@ class Checker {
       return say("names op {}, which the model does not have", instr.op.value);
     for (const Arg& arg : instr.args) argument(arg, instr);
     for (const auto& [name, arg] : instr.kwargs) argument(arg, instr);
+    if (instr.into >= 0 || instr.sum) accumulation(instr);
     if (instr.out.size() != model_[instr.op].outputs.size())
       say("has {} outputs, {} has {}", instr.out.size(), model_[instr.op].name,
           model_[instr.op].outputs.size());
+  }
+
+  void accumulation(const Instr& instr) {
+    if (!in_range(instr.into, instr.in)) return say("adds to input {} of {}", instr.into, instr.in.size());
+    std::vector<int32_t> operands = operands_of(instr);
+    if (std::find(operands.begin(), operands.end(), instr.into) != operands.end())
+      say("reads input {}, to which it adds", instr.into);
+    if (!accumulates(model_[instr.op])) say("{} cannot add to what is there", model_[instr.op].target);
+    if (instr.out.size() != 1 || instr.out[0].index < 0 || instr.view)
+      say("adds to more or less than one tensor");
   }
 
   void argument(const Arg& arg, const Instr& instr) {

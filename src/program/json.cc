@@ -53,6 +53,7 @@ std::string show_call(const Instr& instr, const Model& model) {
       inside += fmt::format("{}{}: {}", inside.empty() ? "" : ", ", quote(name), arg_to_json(arg));
     text += fmt::format(", \"kwargs\": {{{}}}", inside);
   }
+  if (instr.into >= 0) text += fmt::format(", \"into\": {}", instr.into);
   return text + (instr.view ? ", \"view\": true" : "");
 }
 
@@ -71,6 +72,7 @@ std::string show_instr(const Instr& instr, const Model& model) {
   if (row.cut && instr.kind != InstrKind::kSlice) text += ", \"pieces\": " + numbers(instr.pieces);
   if (instr.kind == InstrKind::kSlice)
     text += fmt::format(", \"begin\": {}, \"length\": {}", instr.begin, instr.length);
+  if (instr.sum) text += ", \"sum\": " + quote(model[instr.sum].name);
   if (!instr.drop.empty()) text += ", \"drop\": " + list_of(instr.drop, show_slot);
   return text + "}";
 }

@@ -7,9 +7,6 @@
 
 namespace partita {
 
-/// Inputs of a compute instruction, as indices into `in`, in the order in which its op's arguments name them.
-std::vector<int32_t> input_order(const Instr& instr);
-
 /// The op of a compute instruction with its local shapes; `in` are the types of the instruction's inputs.
 OpView local_view(const Model& model, const Program& program, const Instr& instr,
                   const std::vector<TypeId>& in);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "program/span.h"
 #include "program/words.h"
 
@@ -78,6 +80,19 @@ Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
     }
   }
   return sum;
+}
+
+Meaning as_addend(const Rules& rules, OpId sum, const Meaning& meaning, const TensorType& type) {
+  const Op& op = rules.model[sum];
+  if (!is_plain_sum(rules.model, op)) refuse("adds as {} does, which is no sum of two tensors", op.name);
+  if (meaning.addend.zero || meaning.tensor == op.outputs[0]) return meaning;
+  const std::vector<TensorId>& in = rules[sum].in;
+  size_t k = std::find(in.begin(), in.end(), meaning.tensor) - in.begin();
+  if (k == in.size()) refuse("adds {} as {} does, which does not read it", show(rules, meaning), op.name);
+  Meaning zeros{.addend = {.zero = true}};
+  std::vector<Operand> operands(2, {&zeros, &type, {}});
+  operands[k].meaning = &meaning;
+  return apply(rules, sum, operands, {&type})[0];
 }
 
 const Interval& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut) {

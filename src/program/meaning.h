@@ -72,6 +72,10 @@ void check_call(const Rules& rules, const Instr& instr, const std::vector<int>& 
 /// differs.
 std::vector<int> operands_of(const Rules& rules, const Instr& instr);
 
+/// The value as an addend of what the addition `sum` of the Model makes: itself where it is one already, else
+/// the one operand that it is, with zeros for the other. Refused where it is neither.
+Meaning as_addend(const Rules& rules, OpId sum, const Meaning& meaning, const TensorType& type);
+
 /// Combine meanings along a cut. Refused with the reason.
 Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members);
 Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, const Cut& cut,

@@ -116,6 +116,7 @@ class RankWalk {
   }
 
   void compute(const Instr& instr, int32_t action, int32_t number) {
+    if (instr.into >= 0) return accumulate(instr);
     std::vector<TypeId> in;
     for (Slot slot : instr.in) in.push_back(name(slot).type);
     OpView view = local_view(model_, program_, instr, in);
@@ -149,10 +150,20 @@ class RankWalk {
   }
 
   void find_gaps(const Instr& instr, OpView& view) {
-    std::vector<int32_t> inputs = input_order(instr);
+    std::vector<int32_t> inputs = operands_of(instr);
     for (size_t k = 0; k < inputs.size(); ++k)
       if (Slot slot = instr.in[inputs[k]]; !name(slot).gaps.empty())
         view.in_dense[k] = is_dense(program_[name(slot).type].shape, name(slot).gaps);
+  }
+
+  /// Kernels that add to what is there need nothing beside it.
+  void accumulate(const Instr& instr) {
+    Name there = name(instr.in[instr.into]);
+    if (gradients_.contains(model_[instr.sum ? instr.sum : instr.op].outputs[0]))
+      belongs(there.storage, Cause::kGradients);
+    if (instr.out[0] == instr.in[instr.into]) return;
+    give(instr.out[0], there.storage, there.type);
+    name(instr.out[0]).gaps = std::move(there.gaps);
   }
 
   /// The others keep the storage of their first input.

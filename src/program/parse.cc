@@ -138,6 +138,7 @@ class Reader {
         out.kwargs.emplace_back(key, arg_from_json(kwargs[key.c_str()], out.in.size()));
     }
     if (in.has("view")) out.view = in["view"].boolean();
+    if (in.has("into")) out.into = count(in["into"]);
   }
 
   static Cut cut(const JsonIn& in) {
@@ -148,8 +149,8 @@ class Reader {
   }
 
   Instr instr(const JsonIn& in) const {
-    in.only({"do", "op", "args", "kwargs", "view", "in", "out", "types", "group", "cut", "pieces", "begin",
-             "length", "drop"});
+    in.only({"do", "op", "args", "kwargs", "view", "into", "sum", "in", "out", "types", "group", "cut",
+             "pieces", "begin", "length", "drop"});
     const InstrRow& row = kInstrRows[read_word(in["do"], kInstrRows, instr_name)];
     Instr out{.kind = row.kind, .in = slots(in["in"]), .out = slots(in["out"])};
     if (in.has("types")) each(in["types"], [&](const JsonIn& one) { out.types.push_back(type_id(one)); });
@@ -161,6 +162,7 @@ class Reader {
       out.begin = in["begin"].integer(0, kMaxSize);
       out.length = in["length"].integer(0, kMaxSize);
     }
+    if (in.has("sum")) out.sum = OpId{named(in["sum"], ops_, "op")};
     if (in.has("drop")) out.drop = slots(in["drop"]);
     return out;
   }

@@ -77,10 +77,16 @@ struct Instr {
   std::vector<int64_t> pieces;    // kAllGather, kReduceScatter, kConcat: length of each piece
   int64_t begin = 0, length = 0;  // kSlice
   bool view = false;              // kCompute: out[i] shares the storage of in[0]; nothing is allocated
+  int32_t into = -1;  // kCompute: the result is added to in[into], in place; out[0] names its storage
+  OpId sum;           // kCompute with `into`, kAdd: the addition of the Model that this is; none where both
+                      // sides are addends of one tensor
   std::vector<Slot> drop;
 
   bool operator==(const Instr&) const = default;
 };
+
+/// Inputs of a kCompute that its arguments name, in order.
+std::vector<int32_t> operands_of(const Instr& instr);
 
 /// Straight-line code for one segment and one class of shapes; ranks and micro-batches share it.
 struct Body {

@@ -62,6 +62,8 @@ std::string show_instr(const Instr& instr, const Program& program, const Model& 
   text += computes ? show_call(instr, model) : fmt::format("{}({})", row.name, joined(instr.in, show_slot));
   if (row.collective) text += fmt::format(" over group {}", instr.group);
   if (row.cut) text += show_cut(instr);
+  if (instr.into >= 0) text += fmt::format(" added to {}", to_text(instr.in[instr.into]));
+  if (instr.sum) text += fmt::format(" as {}", model[instr.sum].name);
   if (!instr.drop.empty()) text += fmt::format("; drop {}", joined(instr.drop, show_slot));
   return computes ? fmt::format("{}  # {}", text, model[instr.op].name) : text;
 }

@@ -53,6 +53,8 @@ struct Checker {
       fail("no op {} in the model", instr.op.value);
     for (const Arg& arg : instr.args) tensor_indices(arg, instr.in.size());
     for (const auto& [name, arg] : instr.kwargs) tensor_indices(arg, instr.in.size());
+    if (instr.into >= static_cast<int32_t>(instr.in.size()))
+      fail("adds to input {} of {}", instr.into, instr.in.size());
     for (TypeId id : instr.types)
       if (id) type(id);
     operands(instr);
@@ -83,6 +85,7 @@ struct Checker {
       add(result.changed, instr.out);
       add(result.changed, instr.drop);
       if (row_of(instr.kind).in_place) add(result.changed, {instr.in[0]});
+      if (instr.into >= 0) add(result.changed, {instr.in[instr.into]});
       if (instr.kind == InstrKind::kOptimize) add(result.changed, instr.in);
     }
     return result;

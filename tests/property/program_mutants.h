@@ -29,17 +29,23 @@ inline std::pair<int, int> find(const Program& program, InstrKind kind) {
   return find(program, kind, [](const Instr&) { return true; });
 }
 
+/// What an instruction in place changes.
+inline Slot& target(Instr& instr) { return instr.in[std::max(instr.into, 0)]; }
+
+/// Does it add something to what is there?
+inline bool adds(const Instr& instr) { return instr.kind == InstrKind::kAdd || instr.into >= 0; }
+
 /// Keeps names and lifetimes of an instruction in place, but does nothing.
 inline void make_idle(Body& body, int i) {
   Instr& instr = body.instrs[i];
-  if (instr.out[0] == instr.in[0]) {
+  if (instr.out[0] == target(instr)) {
     std::vector<Slot> drop = instr.drop;
     body.instrs.erase(body.instrs.begin() + i);
     if (i > 0) body.instrs[i - 1].drop.insert(body.instrs[i - 1].drop.end(), drop.begin(), drop.end());
     return;
   }
   instr = {.kind = InstrKind::kMove,
-           .in = {instr.in[0]},
+           .in = {target(instr)},
            .out = instr.out,
            .types = instr.types,
            .drop = instr.drop};
@@ -54,9 +60,8 @@ inline Body& own_body(Program& program, size_t rank, size_t action) {
 }
 
 inline bool accumulates(const Body& body, Slot into) {
-  return std::any_of(body.instrs.begin(), body.instrs.end(), [&](const Instr& instr) {
-    return instr.kind == InstrKind::kAdd && (into.index < 0 || instr.in[0] == into);
-  });
+  return std::any_of(body.instrs.begin(), body.instrs.end(),
+                     [&](Instr instr) { return adds(instr) && (into.index < 0 || target(instr) == into); });
 }
 
 /// The last action of a rank that accumulates (into this slot), -1 if none.
@@ -72,6 +77,10 @@ inline int first_of(const Body& body, InstrKind kind) {
   for (size_t i = 0; i < body.instrs.size(); ++i)
     if (body.instrs[i].kind == kind) return static_cast<int>(i);
   return -1;
+}
+
+inline int first_addition(const Body& body) {
+  return static_cast<int>(std::find_if(body.instrs.begin(), body.instrs.end(), adds) - body.instrs.begin());
 }
 
 /// In all shapes of the body alike: the ranks still meet in the same order.
@@ -119,7 +128,7 @@ inline Mutant not_accumulated(Program program) {
   int action = last_accumulation(program, 0);
   if (action < 0) return {};
   Body& body = own_body(program, 0, action);
-  make_idle(body, first_of(body, InstrKind::kAdd));
+  make_idle(body, first_addition(body));
   return program;
 }
 
@@ -127,11 +136,12 @@ inline Mutant accumulated_twice(Program program) {
   int action = last_accumulation(program, 0);
   if (action < 0) return {};
   Body& body = own_body(program, 0, action);
-  int i = first_of(body, InstrKind::kAdd);
+  int i = first_addition(body);
   Instr again = body.instrs[i];
   body.instrs[i].drop.clear();
-  if (again.out[0] != again.in[0]) body.instrs[i].drop = {again.in[0]}, std::erase(again.drop, again.in[0]);
-  again.in[0] = again.out[0];
+  Slot sum = target(again);
+  if (again.out[0] != sum) body.instrs[i].drop = {sum}, std::erase(again.drop, sum);
+  target(again) = again.out[0];
   body.instrs.insert(body.instrs.begin() + i + 1, again);
   return program;
 }

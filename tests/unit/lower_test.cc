@@ -36,14 +36,26 @@ TEST_P(LowerEvery, IsCertified) {
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (const char* model : {"gpt2-tiny", "llama-tiny"})
-    for (RecipeSpec spec :
-         {RecipeSpec{}, RecipeSpec{.dp = 2}, RecipeSpec{.dp = 3}, RecipeSpec{.tp = 2}, RecipeSpec{.tp = 3},
-          RecipeSpec{.tp = 4}, RecipeSpec{.dp = 2, .zero = 3}, RecipeSpec{.dp = 3, .zero = 3},
-          RecipeSpec{.pp = 2}, RecipeSpec{.dp = 2, .tp = 2}, RecipeSpec{.microbatches = 3},
-          RecipeSpec{.dp = 3, .zero = 1}, RecipeSpec{.dp = 2, .tp = 2, .zero = 1, .microbatches = 2},
-          RecipeSpec{.dp = 2, .zero = 2, .microbatches = 2}, RecipeSpec{.dp = 4, .zero = 3, .replicas = 2},
-          RecipeSpec{.tp = 2, .sequence = true}, RecipeSpec{.recompute = true},
-          RecipeSpec{.dp = 2, .zero = 3, .recompute = true, .microbatches = 2}})
+    for (RecipeSpec spec : {RecipeSpec{},
+                            RecipeSpec{.dp = 2},
+                            RecipeSpec{.dp = 3},
+                            RecipeSpec{.tp = 2},
+                            RecipeSpec{.tp = 3},
+                            RecipeSpec{.tp = 4},
+                            RecipeSpec{.dp = 2, .zero = 3},
+                            RecipeSpec{.dp = 3, .zero = 3},
+                            RecipeSpec{.pp = 2},
+                            RecipeSpec{.dp = 2, .tp = 2},
+                            RecipeSpec{.microbatches = 3},
+                            RecipeSpec{.dp = 3, .zero = 1},
+                            RecipeSpec{.dp = 2, .tp = 2, .zero = 1, .microbatches = 2},
+                            RecipeSpec{.dp = 2, .zero = 2, .microbatches = 2},
+                            RecipeSpec{.dp = 4, .zero = 3, .replicas = 2},
+                            RecipeSpec{.tp = 2, .sequence = true},
+                            RecipeSpec{.recompute = true},
+                            RecipeSpec{.loss_pieces = 3},
+                            RecipeSpec{.dp = 2, .pieces = 2, .loss_pieces = 2, .zero = 3, .microbatches = 2},
+                            RecipeSpec{.dp = 2, .zero = 3, .recompute = true, .microbatches = 2}})
       if (model != std::string_view("llama-tiny") || spec.tp != 3) out.push_back({model, spec});
   for (const char* model : {"gpt2-tiny4", "llama-tiny4"})
     for (RecipeSpec spec :
@@ -200,6 +212,23 @@ TEST(Lower, OneDeviceRunsTheCapturedOpsAsTheyAre) {
   EXPECT_EQ(lowered.model, model);
   for (const Body& body : lowered.program.bodies)
     for (const Instr& instr : body.instrs) EXPECT_EQ(instr.kind, InstrKind::kCompute);
+}
+
+// The gradients of a tied embedding: one sum, which products and rows are added to as they are made.
+TEST(Lower, SumsGrowWhereTheyLie) {
+  Model model = captured("gpt2-tiny");
+  for (RecipeSpec spec : {RecipeSpec{.microbatches = 2}, RecipeSpec{.loss_pieces = 2}, RecipeSpec{}}) {
+    Lowered lowered = lower(model, recipe(model, spec));
+    size_t tables = 0, apart = 0;
+    for (const Body& body : lowered.program.bodies)
+      for (const Instr& instr : body.instrs) {
+        bool table = !instr.types.empty() && lowered.program[instr.types[0]].shape == Shape{96, 64};
+        tables += table && instr.into < 0 && !instr.view && instr.kind != InstrKind::kOptimize;
+        apart += instr.kind == InstrKind::kAdd && table;
+      }
+    EXPECT_EQ(tables, 1u) << summary(spec);
+    EXPECT_EQ(apart, 0u) << summary(spec);
+  }
 }
 
 TEST(Lower, EqualMicroBatchesAndRanksShareBodies) {

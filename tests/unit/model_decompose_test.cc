@@ -54,5 +54,24 @@ TEST(Decompose, AMeanSquaredErrorIsSummedWithItsGradientShared) {
   EXPECT_EQ(backward.ops[1].args[3], Arg::of(int64_t{2}));
 }
 
+// Autograd's way to the gradient of a weight that was used transposed.
+TEST(Decompose, AProductTurnedTwiceIsMadeAsItIsWanted) {
+  Model model;
+  for (int i = 0; i < 5; ++i) model.tensors.push_back({.name = "x", .shape = {4, 4}, .strides = {4, 1}});
+  auto op = [&](const char* target, std::vector<Arg> args, int32_t out) {
+    model.ops.push_back(
+        {.name = target, .target = target, .args = std::move(args), .outputs = {TensorId{out}}});
+  };
+  auto tensor = [](int32_t id) { return Arg::of(TensorId{id}); };
+  op("aten.mm.default", {tensor(0), tensor(1)}, 2);
+  op("aten.t.default", {tensor(2)}, 3);
+  op("aten.t.default", {tensor(3)}, 4);
+  Model straight = decompose(model);
+  EXPECT_EQ(targets(straight), (Targets{"aten.mm.default"}));
+  EXPECT_EQ(straight.ops[0].outputs[0], TensorId{4});
+  model.gradients = {{TensorId{0}, TensorId{3}}};  // what is wanted stays
+  EXPECT_EQ(decompose(model).ops, model.ops);
+}
+
 }  // namespace
 }  // namespace partita

@@ -115,6 +115,42 @@ TEST(Certificate, SeesAMicrobatchAddedTwice) {
                  {"both hold 1:2 of 4 of x:0.0 summed in loss/sum", "count twice"});
 }
 
+/// The instruction of a rank that adds a product to this sum.
+Instr& grown(Program& program, Slot sum) {
+  for (Body& body : program.bodies)
+    for (Instr& instr : body.instrs)
+      if (instr.into >= 0 && instr.in[instr.into] == sum) return instr;
+  throw std::logic_error("nothing is added to it");
+}
+
+TEST(Certificate, AcceptsProductsThatAddToSums) {
+  expect_accepted(with_growing_sums(grid_program(1, 1, 4)));
+  expect_accepted(with_growing_sums(grid_program(2, 3, 2)));
+}
+
+TEST(Certificate, SeesAProductThatDoesNotAdd) {
+  SmallProgram small = with_growing_sums(grid_program(1, 1, 2));
+  Instr& instr = grown(small.program, small.sum(kGw2));
+  instr.in.pop_back();
+  instr.into = -1;
+  expect_refused(small, small.program, {"fc2/mm.grad.0", "writes over r5, which is still alive"});
+}
+
+TEST(Certificate, SeesAProductAddedToTheWrongSum) {
+  SmallProgram small = with_growing_sums(grid_program(1, 1, 1));
+  Instr& instr = grown(small.program, small.sum(kGw2));
+  instr.in.back() = instr.out[0] = small.slot(kW2);
+  expect_refused(small, small.program, {"fc2.weight", "gw2", "are not pieces of one tensor"});
+  instr.sum = OpId{2};
+  expect_refused(small, small.program, {"loss/mul does, which is no sum of two tensors"});
+}
+
+TEST(Certificate, SeesAProductThatReadsWhatItAddsTo) {
+  SmallProgram small = with_growing_sums(grid_program(1, 1, 1));
+  grown(small.program, small.sum(kGw2)).into = 0;
+  expect_refused(small, small.program, {"reads input 0, to which it adds"});
+}
+
 TEST(Certificate, SeesAWrongScale) {
   SmallProgram small = grid_program(1, 1, 1);
   expect_refused(small, mutants::wrong_scale(small.program),

@@ -24,7 +24,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(ProgramJson, ComesBackAsItWas) {
-  for (const SmallProgram& small : {grid_program(2, 3, 2), pipeline_program(2)}) {
+  for (const SmallProgram& small :
+       {grid_program(2, 3, 2), pipeline_program(2), with_growing_sums(grid_program(1, 1, 2))}) {
     std::string text = to_json(small.program, small.model);
     Program back = parse_program(text, small.model, "p.json");
     EXPECT_EQ(back, small.program);

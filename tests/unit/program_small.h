@@ -358,4 +358,19 @@ inline SmallProgram pipeline_program(int microbatches) {
   return small;
 }
 
+/// Lets products add to sums themselves: `g = mm(a, b); s += g` becomes one instruction.
+inline SmallProgram with_growing_sums(SmallProgram small) {
+  for (Body& body : small.program.bodies)
+    for (size_t i = 0; i + 1 < body.instrs.size(); ++i) {
+      Instr &made = body.instrs[i], &add = body.instrs[i + 1];
+      bool adds = add.kind == InstrKind::kAdd && made.kind == InstrKind::kCompute && made.out[0] == add.in[1];
+      if (!adds || small.model[made.op].target != "aten.mm.default") continue;
+      made.into = static_cast<int32_t>(made.in.size());
+      made.in.push_back(add.in[0]);
+      made.out = add.out;
+      body.instrs.erase(body.instrs.begin() + static_cast<int64_t>(i) + 1);
+    }
+  return small;
+}
+
 }  // namespace partita

@@ -39,6 +39,7 @@ constexpr Row kRows[] = {
     {.target = "aten.embedding_dense_backward.default",
      .relate = relate_embedding_backward,
      .workspace = embedding_backward_workspace,
+     .accumulates = [](const Op& op) { return !bool_argument(op, 4, "scale_grad_by_freq", false); },
      .result = Row::kSameDType},
 };
 

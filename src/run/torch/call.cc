@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "run/torch/accumulation.h"
 #include "run/torch/argument.h"
 #include "run/torch/view.h"
 
@@ -165,7 +166,8 @@ void put(const Slots& slots, Slot slot, at::Tensor value) {
 }  // namespace
 
 struct Call::Prepared {
-  std::optional<View> view;  // tried first
+  std::optional<Accumulation> accumulation;  // done instead
+  std::optional<View> view;                  // tried first
   c10::OperatorHandle op;
   std::vector<Item> items;
   std::vector<Slot> drop;  // what dies here and is no argument
@@ -197,7 +199,8 @@ Call::Call(const Model& model, const Instr& instr) {
     if (drop.erase(slot)) slot.index = -1;
   bool asks_grad_mode =
       std::find(std::begin(kAskGradMode), std::end(kAskGradMode), op.target) != std::end(kAskGradMode);
-  prepared_ = std::make_unique<Prepared>(Prepared{View::make(op, instr),
+  prepared_ = std::make_unique<Prepared>(Prepared{Accumulation::make(op, instr),
+                                                  View::make(op, instr),
                                                   handle,
                                                   std::move(items),
                                                   {drop.begin(), drop.end()},
@@ -211,6 +214,7 @@ Call::Call(Call&&) noexcept = default;
 
 void Call::run(const Slots& slots, torch::jit::Stack& stack) const {
   const Prepared& p = *prepared_;
+  if (p.accumulation) return p.accumulation->run(slots);
   if (p.view && p.view->run(slots)) return;
   stack.clear();
   for (const Item& item : p.items) push(item, slots, stack);
