@@ -7,6 +7,7 @@ interleaved, medians of CPU seconds.
     python bench/lean.py [--json] [tokens] [coshard] [slices]     exits 1 when a line misses its limit
 """
 
+import itertools
 import json
 import statistics
 import subprocess
@@ -49,8 +50,50 @@ class Lean:
         if not path.exists():
             model.save(path)
         command("recipe", recipe[0], path, *recipe[1:], "--optimizer", "none", "-o", plan)
-        self.predicted = command("lower", path, plan)["peak_bytes"]
+        self.predicted = command("lower", path, plan, "--dump-dir", folder)["peak_bytes"]
+        self.program = json.loads((Path(folder) / "04-program.json").read_text())
         self.session = library().Session(model.to_json(), weights, plan.read_text(), threads=1)
+
+
+WIDTH = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "bool": 1, "bfloat16": 2, "float16": 2}
+IN_PLACE = {"all_reduce", "add", "scale", "squares", "clip", "optimize", "move"}
+
+
+def moments(program):
+    """What rank 0 holds after every instruction, before anything dies: lists of (bytes, shape, what made it)."""
+    rank, held, names, numbers = program["ranks"][0], {}, {}, itertools.count()
+    key = lambda slot, microbatch: (slot, microbatch if slot[0] == "f" else 0)
+
+    def make(name, number, what):
+        dtype, shape, _ = program["types"][number]
+        size = WIDTH[dtype]
+        for length in shape:
+            size *= length
+        names[name] = next(numbers)
+        held[names[name]] = (size, shape, what)
+
+    def drop(name):
+        storage = names.pop(name)
+        if storage not in names.values():
+            del held[storage]
+
+    for load in rank["loads"]:
+        make(key(load["slot"], load.get("microbatch", 0)), load["type"], "load")
+    for action in rank["actions"]:
+        if action[0] == "free":
+            drop(key(action[1], action[2]))
+        for instr in program["bodies"][action[1]]["instrs"] if action[0] == "run" else []:
+            into = instr.get("into", 0 if instr["do"] in IN_PLACE or instr.get("view") else None)
+            for at, slot in enumerate(instr["out"]):
+                if slot is None:
+                    continue
+                if into is not None:
+                    names[key(slot, action[2])] = names[key(instr["in"][into], action[2])]
+                else:
+                    make(key(slot, action[2]), instr["types"][at], instr["do"])
+            yield list(held.values())
+            for slot in instr.get("drop", []):
+                drop(key(slot, action[2]))
 
 
 def cpu_seconds(call):
@@ -104,12 +147,77 @@ def tokens(layers, hidden, heads, vocabulary, batch, sequence, pieces, least, ro
             "ok": cut >= least and measured == ours.predicted[0] and pieced <= TIME * eager}
 
 
+# A vision transformer with shifted windows whose windows are large: scores are most of what it holds.
+WINDOWS = dict(image_size=112, patch_size=4, window_size=28, embed_dim=96, depths=[2], num_heads=[8], num_labels=100)
+LEAST_SCORES, MOST_LEFT = 0.7, 0.5
+
+
+def coshard(pieces=8, batch=2):
+    side = (WINDOWS["image_size"] // WINDOWS["patch_size"]) ** 2
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "config.json"
+        config.write_text(json.dumps({"model_type": "swin", **WINDOWS}))
+        saved = Path(folder) / "m.model.json"
+        command("models", config, "--batch", batch, "-o", saved)
+        peaks, share, measured, errors = {}, 0, {}, {}
+        for name, recipe in {"whole": ["dp"], "co-shard": ["coshard", "--pieces", pieces]}.items():
+            plan = Path(folder) / f"{name}.json"
+            command("recipe", recipe[0], saved, "--ranks", 1, *recipe[1:], "--optimizer", "none", "-o", plan)
+            peaks[name] = command("lower", saved, plan, "--dump-dir", folder)["peak_bytes"][0]
+            run = command("verify", saved, plan)
+            measured[name], errors[name] = run["measured_peak_bytes"][0], run["max_grad_error"]
+            if name == "whole":
+                program = json.loads((Path(folder) / "04-program.json").read_text())
+                peak = max(moments(program), key=lambda held: sum(size for size, _, _ in held))
+                scores = sum(size for size, shape, _ in peak if shape[-2:] == [side, side] and shape[:-2] != [])
+                share = scores / peaks[name]
+    left = peaks["co-shard"] / peaks["whole"]
+    return {"whole": peaks["whole"], "scores of it": share, "co-shard": peaks["co-shard"], "left": left,
+            "predicted to the byte": measured == peaks, "gradient error": errors["co-shard"],
+            "ok": share >= LEAST_SCORES and left < MOST_LEFT and measured == peaks}
+
+
+# layers, hidden, heads, vocabulary, batch, sequence, ranks, parameters in pieces, slices, rounds
+SLICES = (2, 512, 8, 1024, 8, 128, 2, "*.mlp.*.weight", 4, 9)
+
+
+def slices(layers, hidden, heads, vocabulary, batch, sequence, ranks, pattern, count, rounds):
+    """Data parallel with the weights of the MLPs in pieces: gathered whole, and slice by slice."""
+    config = {"model_type": "gpt2", "n_layer": layers, "n_embd": hidden, "n_head": heads, "vocab_size": vocabulary,
+              "n_positions": sequence}
+    with tempfile.TemporaryDirectory() as folder:
+        path, saved = Path(folder) / "config.json", Path(folder) / "m.model.json"
+        path.write_text(json.dumps(config))
+        command("models", path, "--batch", batch, "--seq", sequence, "-o", saved)
+        transient, peaks, seconds, right = {}, {}, {}, True
+        for cut in (1, count):
+            plan = Path(folder) / f"plan{cut}.json"
+            command("recipe", "osdp", saved, "--ranks", ranks, "--zdp", pattern, "--slices", cut, "-o", plan)
+            peaks[cut] = command("lower", saved, plan, "--dump-dir", folder)["peak_bytes"]
+            program = json.loads((Path(folder) / "04-program.json").read_text())
+            transient[cut] = max(sum(size for size, _, what in held if what == "all_gather") for held in moments(program))
+            run = command("verify", saved, plan)
+            right = right and run["equal"] and run["measured_peak_bytes"] == peaks[cut]
+        for _ in range(3):
+            for cut in (1, count):
+                steps = command("train", saved, Path(folder) / f"plan{cut}.json", "--ranks", ranks, "--steps", rounds)["steps"]
+                seconds.setdefault(cut, []).extend(step["seconds"] for step in steps[1:])
+    ratio = statistics.median(seconds[count]) / statistics.median(seconds[1])
+    return {"gathered whole": transient[1], f"in {count} slices": transient[count], "share": transient[count] / transient[1],
+            "peak whole": max(peaks[1]), "peak sliced": max(peaks[count]), "equal and predicted to the byte": right,
+            "time": ratio, "ok": right and transient[count] * count <= transient[1] and ratio <= TIME}
+
+
 def main():
     torch.set_num_threads(1)
     wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
     answer = {}
     if not wanted or "tokens" in wanted:
         answer |= {f"head and loss in pieces, {name}": tokens(*size) for name, size in TOKENS.items()}
+    if not wanted or "coshard" in wanted:
+        answer["co-shard with recompute, windows of 28 x 28"] = coshard()
+    if not wanted or "slices" in wanted:
+        answer["OSDP, weights of MLPs in pieces, 4 slices"] = slices(*SLICES)
     if "--json" in sys.argv:
         print(json.dumps(answer, indent=2))
     else:

@@ -34,6 +34,7 @@ constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
                               {"pipeline", &RecipeSpec::pp},
                               {"coshard", &RecipeSpec::dp, 0, false, 2},
                               {"loss-pieces", &RecipeSpec::dp, 0, false, 1, 4},
+                              {"osdp", &RecipeSpec::dp},
                               {"ep", &RecipeSpec::dp, 0, false, 1, 1, true},
                               {"3f1b", &RecipeSpec::pp, 0, false, 1, 1, false, "3f1b"}};
 
@@ -81,6 +82,7 @@ RecipeSpec spec_of(const Options& options) {
     input_error("recipe {}: dp {} x tp {} x pp {} are not {} ranks; change --ranks or a size", options.name,
                 spec.dp, spec.tp, spec.pp, options.ranks);
   spec.zero = std::max(spec.zero, row.zero);
+  if (options.name == "osdp" && spec.zdp.empty()) spec.zdp = {"*"};
   spec.sequence = row.sequence;
   spec.experts = row.experts;
   if (row.schedule) spec.schedule = row.schedule;
@@ -112,9 +114,10 @@ void add_recipe(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   RecipeSpec& sizes = options->sizes;
   auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  app.add_option("NAME", options->name,
-                 "dp, zero1, zero2, zero3, tp, sp, ep, pipeline, 3f1b, coshard or loss-pieces; it gets the "
-                 "ranks the sizes below leave")
+  app.add_option(
+         "NAME", options->name,
+         "dp, zero1, zero2, zero3, osdp, tp, sp, ep, pipeline, 3f1b, coshard or loss-pieces; it gets the "
+         "ranks the sizes below leave")
       ->required();
   add_model_input(app, options->model);
   app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);
@@ -124,6 +127,12 @@ void add_recipe(CLI::App& app, Command& command) {
   app.add_option("--zero", sizes.zero,
                  "in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too")
       ->check(CLI::Range(0, 3));
+  app.add_option("--zdp", sizes.zdp,
+                 "osdp: parameters (names, * for any text) that ranks keep in pieces over dp; the others are "
+                 "whole on every rank. All without it");
+  app.add_option("--slices", sizes.slices,
+                 "operators of parameters kept in pieces run in this many slices: one is gathered at a time")
+      ->check(positive);
   app.add_option("--replicas", sizes.replicas,
                  "copies of what --zero keeps in pieces, each over dp / replicas ranks")
       ->check(positive);

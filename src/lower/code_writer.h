@@ -102,6 +102,7 @@ class CodeWriter {
   bool needs_it_whole(size_t i) const;
   void run_pending();
   void run_loop(int site, Segment segment, int loop, const std::vector<size_t>& ops);
+  int reduced_piece(int site, Segment segment, size_t axis, int id);
   void end_loop(int site, Segment segment, size_t axis, TensorId tensor,
                 const std::map<TensorId, std::vector<int>>& made, const std::map<TensorId, int>& sums);
   int join(int site, Segment segment, size_t axis, const std::vector<int>& pieces);

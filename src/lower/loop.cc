@@ -83,7 +83,7 @@ void CodeWriter::run_loop(int site, Segment segment, int loop, const std::vector
         if (id < 0 || !read_outside(segment, value(site, id).tensor, ops)) continue;
         TensorId tensor = value(site, id).tensor;
         if (value(site, id).layout[axis].kind != AxisLayout::kPartial) {
-          made[tensor].push_back(id);
+          made[tensor].push_back(reduced_piece(site, segment, axis, id));
           continue;
         }
         auto [sum, fresh] = sums.try_emplace(tensor);
@@ -101,6 +101,21 @@ void CodeWriter::run_loop(int site, Segment segment, int loop, const std::vector
   for (size_t i : ops)
     for (TensorId tensor : model_.ops[i].outputs)
       if (tensor) end_loop(site, segment, axis, tensor, made, sums);
+}
+
+// A piece of a gradient that is stored in pieces over ranks is reduced as soon as it is made, like the whole.
+int CodeWriter::reduced_piece(int site, Segment segment, size_t axis, int id) {
+  TensorId tensor = value(site, id).tensor;
+  const Layout& layout = value(site, id).layout;
+  auto parameter = parameter_of_.find(tensor);
+  bool summed = loops() ? layout[time()].kind == AxisLayout::kPartial : true;
+  if (parameter == parameter_of_.end() || !reduced_each_time(parameter->second) || !summed) return id;
+  Layout cut = split_.updated[parameter->second.value];
+  bool apart = std::find(cut.begin(), cut.end(), layout[axis]) == cut.end();
+  if (!apart || layout[axis].kind != AxisLayout::kShard || sum_dtype(tensor)) return id;
+  cut[time()] = layout[time()];
+  cut[axis] = layout[axis];
+  return want(site, segment, tensor, cut);
 }
 
 void CodeWriter::end_loop(int site, Segment segment, size_t axis, TensorId tensor,

@@ -1,5 +1,7 @@
 #include "lower/reshard.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace partita {
@@ -20,6 +22,12 @@ class Converter {
   std::vector<Conversion> run() {
     scatter_sums();
     reduce_sums();
+    // What no other axis cuts is cut before anything is gathered: a slice of a sharded weight is gathered,
+    // not the whole.
+    for (size_t axis = 0; axis < now_.size(); ++axis)
+      if (to_[axis].kind == AxisLayout::kShard && now_[axis].kind == AxisLayout::kReplicated &&
+          std::find(now_.begin(), now_.end(), to_[axis]) == now_.end())
+        slice(axis);
     for (size_t axis = now_.size(); axis-- > 0;)
       if (now_[axis].kind == AxisLayout::kShard && !same_piece(now_, to_, axis)) gather(axis);
     for (size_t axis = 0; axis < now_.size(); ++axis)

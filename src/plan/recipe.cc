@@ -5,11 +5,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "layout/packed.h"
 #include "layout/unpack.h"
 #include "model/decompose.h"
 #include "model/retype.h"
 #include "plan/repeated_modules.h"
+#include "plan/slices.h"
 #include "schedule/csv.h"
 #include "schedule/schedule.h"
 
@@ -43,6 +45,9 @@ std::vector<RecomputeRule> module_rules(const Model& model) {
 
 std::string dp_summary(const RecipeSpec& spec) {
   if (spec.experts) return fmt::format("ep{}{}", spec.dp, spec.zero ? fmt::format(" zero{}", spec.zero) : "");
+  if (!spec.zdp.empty())
+    return fmt::format("osdp{} ({}{})", spec.dp, fmt::join(spec.zdp, ", "),
+                       spec.slices > 1 ? fmt::format(" in {} slices", spec.slices) : "");
   if (!spec.zero) return fmt::format("dp{}", spec.dp);
   if (spec.replicas == 1) return fmt::format("zero{}-{}", spec.zero, spec.dp);
   return fmt::format("{} replicas of zero{}-{}", spec.replicas, spec.zero, spec.dp / spec.replicas);
@@ -180,8 +185,13 @@ void RecipeBook::add_pieces(int64_t parts, Plan& plan) {
   const Stated& stated = unpacked_ ? *unpacked_ : split_;
   plan.unpack = unpacked_.has_value();
   std::vector<std::string> atoms;
-  for (const std::vector<std::string>& family : tensor_atoms(stated.model, stated.atoms, parts))
-    if (size_of(stated.atoms, family.front()) >= parts) atoms.push_back(family.front());
+  for (const std::vector<std::string>& family : tensor_atoms(stated.model, stated.atoms, parts)) {
+    if (size_of(stated.atoms, family.front()) < parts)
+      input_error("recipe: {} has length {}, which cannot be cut into {} pieces; try --pieces {}",
+                  family.front(), size_of(stated.atoms, family.front()), parts,
+                  size_of(stated.atoms, family.front()));
+    atoms.push_back(family.front());
+  }
   if (atoms.empty()) input_error("recipe: this model has nothing to run in {} pieces", parts);
   for (const RecomputeRule& block : module_rules(model_))
     plan.loops.push_back({.name = "piece", .size = parts, .ops = block.ops, .atoms = atoms});
@@ -220,6 +230,28 @@ void RecipeBook::add_loss_pieces(int64_t parts, Plan& plan) const {
                         .through = true});
 }
 
+// Loops of other kinds come first: an op is in one loop.
+void RecipeBook::add_slices(const RecipeSpec& spec, Plan& plan) const {
+  const Stated& stated = plan.unpack ? *unpacked_ : split_;
+  std::vector<std::string> params = spec.zdp;
+  if (spec.zero == 3) params = {"*"};
+  if (spec.dp == 1 || params.empty())
+    input_error(
+        "recipe: slices are of operators that ranks keep in pieces; say osdp or zero3, and --dp above 1");
+  size_t before = plan.loops.size();
+  for (size_t t = 0; t < stated.model.tensors.size(); ++t) {
+    const Tensor& tensor = stated.model.tensors[t];
+    bool named = std::any_of(params.begin(), params.end(),
+                             [&](const std::string& pattern) { return matches(pattern, tensor.name); });
+    if (!named || !tensor.trainable || tensor.shape.size() < 2) continue;
+    auto rule = slice_rule(stated.model, stated.atoms, TensorId{static_cast<int32_t>(t)}, spec.slices);
+    if (rule) plan.loops.push_back(*std::move(rule));
+  }
+  if (plan.loops.size() == before)
+    input_error("recipe: no operator of {} can run in {} slices; try fewer", fmt::join(params, ", "),
+                spec.slices);
+}
+
 Plan RecipeBook::plan(const RecipeSpec& spec) {
   Plan plan{.model = fingerprint(model_), .microbatches = spec.microbatches, .schedule = spec.schedule};
   plan.optimizer = spec.optimizer;
@@ -243,12 +275,14 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
     atoms.push_back(batch);
     plan.split.push_back({.axis = "dp", .atoms = std::move(atoms)});
     constexpr const char* kCut[] = {"", "state", "gradient", "parameter"};
+    for (const std::string& params : spec.zdp) plan.store.push_back({.params = params, .axis = "dp"});
     if (spec.zero) plan.store.push_back({.axis = "dp", .what = kCut[spec.zero]});
   }
   if (spec.tp > 1) add_tensor_axes(spec.tp, plan);
   if (spec.tp > 1 && spec.sequence) add_sequence(plan);
   if (spec.pieces > 1) add_pieces(spec.pieces, plan);
   if (spec.loss_pieces > 1) add_loss_pieces(spec.loss_pieces, plan);
+  if (spec.slices > 1) add_slices(spec, plan);
   if (spec.recompute || spec.pieces > 1) plan.recompute = module_rules(model_);
   plan.order = spec.order;
   plan.stages = stages_of(model_, spec);

@@ -12,13 +12,15 @@ namespace partita {
 /// A product of the classic ways to parallelise, by their sizes.
 struct RecipeSpec {
   int64_t dp = 1, tp = 1, pp = 1;
-  int64_t pieces = 1;       // co-shard: repeated modules run in this many pieces over heads and hidden
-  int64_t loss_pieces = 1;  // head and loss, forward and backward, in this many pieces of the tokens
-  int zero = 0;             // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
-  int64_t replicas = 1;     // of what zero keeps in pieces, each over dp / replicas ranks (HSDP)
-  bool experts = false;     // over dp: ops of experts split them instead of the batch (expert parallel)
-  bool sequence = false;    // what tp leaves whole is split along the tokens (sequence parallel)
-  bool recompute = false;   // repeated modules are run again in backward, each from its inputs
+  int64_t pieces = 1;            // co-shard: repeated modules run in this many pieces over heads and hidden
+  int64_t loss_pieces = 1;       // head and loss, forward and backward, in this many pieces of the tokens
+  int zero = 0;                  // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
+  std::vector<std::string> zdp;  // parameters kept in pieces over dp with their gradients and states (OSDP)
+  int64_t slices = 1;            // of the operators of those: gathered, used and dropped one at a time
+  int64_t replicas = 1;          // of what zero keeps in pieces, each over dp / replicas ranks (HSDP)
+  bool experts = false;          // over dp: ops of experts split them instead of the batch (expert parallel)
+  bool sequence = false;         // what tp leaves whole is split along the tokens (sequence parallel)
+  bool recompute = false;        // repeated modules are run again in backward, each from its inputs
   int64_t microbatches = 1;
   std::string schedule = "1f1b";
   int64_t chunks = 0;              // stages a device, for schedules that take any; 0: as it likes
@@ -48,6 +50,7 @@ class RecipeBook {
   void add_tensor_axes(int64_t parts, Plan& plan);
   void add_sequence(Plan& plan) const;
   void add_pieces(int64_t parts, Plan& plan);
+  void add_slices(const RecipeSpec& spec, Plan& plan) const;
   void add_loss_pieces(int64_t parts, Plan& plan) const;
 
   const Model& model_;

@@ -144,9 +144,27 @@ class Transformer {
     }
   }
 
-  // The longest leaf that no axis cuts yet: pieces stay as equal as they can be. Too short for the axis:
-  // stays whole.
+  // The longest leaf that no axis cuts yet: pieces stay as equal as they can be. One that a loop cuts only
+  // where there is no other, since slices can be gathered one by one where ranks cut something else. Too
+  // short for the axis: stays whole.
   AxisLayout longest_free_leaf(size_t t, size_t axis) const {
+    AxisLayout apart = longest_free_leaf(t, axis, looped(t));
+    return apart.kind == AxisLayout::kShard ? apart : longest_free_leaf(t, axis, {});
+  }
+
+  /// Atoms over which loops cut the ops that read this tensor.
+  std::set<AtomId> looped(size_t t) const {
+    std::set<AtomId> atoms;
+    for (size_t i = 0; i < model_.ops.size() && !plan_.loops.empty(); ++i) {
+      std::vector<TensorId> ins = inputs_of(model_.ops[i]);
+      int rule =
+          std::find(ins.begin(), ins.end(), TensorId{static_cast<int32_t>(t)}) == ins.end() ? -1 : rule_of(i);
+      if (rule >= 0) atoms.insert(loop_atoms_[rule].begin(), loop_atoms_[rule].end());
+    }
+    return atoms;
+  }
+
+  AxisLayout longest_free_leaf(size_t t, size_t axis, const std::set<AtomId>& without) const {
     AxisLayout best;
     int64_t longest = out_.axis_sizes[axis] - 1;
     for (size_t d = 0; d < atoms_.dims[t].size(); ++d)
@@ -155,7 +173,7 @@ class Transformer {
         const Layout& cut = out_.updated[t];
         bool taken = std::find(cut.begin(), cut.end(), here) != cut.end();
         int64_t size = atoms_.sizes[atoms_.dims[t][d][l].value];
-        if (!taken && size > longest) {
+        if (!taken && size > longest && !without.contains(atoms_.dims[t][d][l])) {
           longest = size;
           best = here;
         }
@@ -175,7 +193,7 @@ class Transformer {
       split_along(atoms_.ops[i], choice, axis, split);
     }
     split.level = level_of(i, ins, inside);
-    if (split.level == Level::kInside) place_in_loop(i, ins, split);
+    if (split.level == Level::kInside || is_cut_for_its_readers(i)) place_in_loop(i, ins, split);
     if (auto violation = check_time(i, ins, split)) return violation;
     settle(ins, split);
     for (size_t o = 0; o < op.outputs.size(); ++o) {
@@ -242,6 +260,20 @@ class Transformer {
     if (choice.loop < 0 && !choice.pass) return;
     split.loop = rule;
     split_along(atoms_.ops[i], choice, axis, split);
+  }
+
+  /// A view of a parameter that only ops of one loop read: each piece of it is a view of a piece.
+  bool is_cut_for_its_readers(size_t i) const {
+    int rule = rule_of(i);
+    if (rule < 0 || loop_atoms_[rule].size() > 1 || !is_view(model_.ops[i]) || !fixed_[i]) return false;
+    TensorId made = model_.ops[i].outputs[0];
+    for (size_t reader = i + 1; reader < model_.ops.size(); ++reader) {
+      std::vector<TensorId> ins = inputs_of(model_.ops[reader]);
+      if (std::find(ins.begin(), ins.end(), made) == ins.end()) continue;
+      if (rule_of(reader) != rule || best_loop(reader, ins, out_.loop_axis[rule], loop_atoms_[rule]) < 0)
+        return false;
+    }
+    return true;
   }
 
   // Of the free loops over these atoms the one that moves the fewest elements.

@@ -54,6 +54,9 @@ std::vector<Case> cases() {
                             RecipeSpec{.tp = 2, .sequence = true},
                             RecipeSpec{.recompute = true},
                             RecipeSpec{.loss_pieces = 3},
+                            RecipeSpec{.dp = 2, .zdp = {"*"}, .slices = 2},
+                            RecipeSpec{.dp = 3, .zdp = {"*.mlp.*"}, .slices = 4},
+                            RecipeSpec{.dp = 2, .zdp = {"*.0.*"}},
                             RecipeSpec{.dp = 2, .pieces = 2, .loss_pieces = 2, .zero = 3, .microbatches = 2},
                             RecipeSpec{.dp = 2, .zero = 3, .recompute = true, .microbatches = 2}})
       if (model != std::string_view("llama-tiny") || spec.tp != 3) out.push_back({model, spec});
