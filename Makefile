@@ -8,7 +8,7 @@ PRODUCT := partita partita_run_shared partita_python
 # A terminal shows how far it is.
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 JOBS := $(shell nproc)
-TSAN := run_threads run_memory_pool run_check run_host
+TSAN := run_threads run_loop run_memory_pool run_check run_host
 PYTHON := $(CURDIR)/.venv/bin/python
 export PYTHONPATH := $(CURDIR)/python
 export PARTITA_LIBRARY_DIR := $(CURDIR)/$(TREE)/lib

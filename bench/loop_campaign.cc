@@ -1,11 +1,11 @@
 // The runtime's loop without torch: on the virtual clock, with faults, on emulated devices, and what it
 // costs.
-//   loop_campaign virtual [MOST_DEVICES] [MOST_MICROBATCHES]   real loop against simulation, every schedule
-//   loop_campaign faults [COUNT] [SEED]                         ranks that throw or stall at random actions
-//   loop_campaign emulated [DEVICES] [MICROBATCHES] [ROUNDS]    sleeping devices against simulation
-//   loop_campaign queues [ROUNDS]                               interleaved: own channels against one queue
-//   loop_campaign sleep [ROUNDS]                                sleeping stages of 5 ms, P = 4
-//   loop_campaign cost [ACTIONS]                                our own time per action
+//   virtual [MOST_DEVICES] [MOST_MICROBATCHES]      the real loop against the simulation, every schedule
+//   faults [COUNT] [SEED]                            ranks that throw or stall at random actions
+//   emulated [DEVICES] [MICROBATCHES] [ROUNDS]       sleeping devices, 5 ms a chunk forward, against
+//   simulation transfers [DEVICES] [MICROBATCHES] [ROUNDS]      the same with messages of a twentieth of that
+//   pipeline [DEVICES] [MICROBATCHES] [ROUNDS]       pipelines of no-ops on threads
+//   cost [ACTIONS]                                   our own time per action
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -156,23 +156,138 @@ int run_virtual(int most_devices, int most_microbatches) {
   return wrong + skipped > 0;
 }
 
-/// Prices that no schedule can be better than, from the schedule alone: messages delay nobody.
-double ideal_of(const Named& schedule, int devices, int microbatches, const Rational& hop,
-                Queue queue = Queue::kPerPeer) {
-  Schedule order = make_schedule(schedule.name, {.devices = devices,
-                                                 .microbatches = microbatches,
-                                                 .chunks = schedule.chunks > 1 ? schedule.chunks : 0,
-                                                 .waves = schedule.chunks / 2});
-  Evaluation run = evaluate(order, uniform_costs({}, hop, order.stages), queue);
-  return run.makespan.to_double();
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
 }
 
-int run_ideal(int devices, int microbatches) {
+/// A rank throws or never comes back at a random action: everybody stops in time, and the message says where.
+int run_faults(int count, uint64_t seed) {
+  constexpr Seconds kDeadline = 0.5;
+  std::mt19937_64 random(seed);
+  Workshop workshop;
+  int wrong = 0;
+  double longest = 0;
+  for (int i = 0; i < count; ++i) {
+    const Named& schedule = kSchedules[random() % std::size(kSchedules)];
+    int devices = schedule.even ? 2 : 2 + static_cast<int>(random() % 2);
+    Lowered lowered = workshop.lowered(schedule, devices, 2 * devices);
+    const Program& program = lowered.program;
+    Fault fault{random() % 2 ? Fault::kStall : Fault::kThrow, static_cast<int32_t>(random() % devices)};
+    fault.step = 1 + static_cast<int64_t>(random() % 2);
+    fault.action = static_cast<int32_t>(random() % program.ranks[fault.rank].actions.size());
+    HollowRun run(program, {.patience = kDeadline, .fault = fault});
+    std::string failure;
+    Picoseconds begin = 0;
+    for (int step = 0; step < 2 && failure.empty(); ++step) {
+      begin = steady_now();
+      failure = run.step();
+    }
+    double seconds = to_seconds(steady_now() - begin);
+    longest = std::max(longest, seconds);
+    std::string where = fmt::format("rank {}, step {}, action {} (", fault.rank, fault.step, fault.action);
+    bool told = failure.find(where) != std::string::npos;
+    if (told && seconds < 3 * kDeadline) continue;
+    ++wrong;
+    fmt::print("seed {}, case {}: {} at {}...: after {:.2f} s \"{}\"\n", seed, i,
+               fault.kind == Fault::kStall ? "stall" : "throw", where, seconds, failure);
+  }
+  fmt::print("{} faults, seed {}: {} wrong, the longest stop took {:.2f} s with a deadline of {} s\n", count,
+             seed, wrong, longest, kDeadline);
+  return wrong > 0;
+}
+
+/// Measured over simulated for every schedule; `unit` seconds for the forward of a chunk.
+int run_emulated(int devices, int microbatches, int rounds, Seconds unit, MessageTime message) {
+  std::vector<double> ratios;
+  fmt::print("{} devices, {} micro-batches, {} a chunk forward; measured over simulated, median of {}\n",
+             devices, microbatches, show_seconds(unit), rounds);
   for_each_schedule(devices, microbatches, [&](const Named& schedule, const Lowered& lowered) {
-    Timing timing = unit_timing(lowered.program, 1, {to_picoseconds(0.05), 0});
-    double simulated = simulate(lowered.program, timing, Contention::kOff).step_seconds;
-    fmt::print("{:<16} simulated {:>9.3f}  ideal {:>9.3f}\n", schedule.name, simulated,
-               ideal_of(schedule, devices, microbatches, {1, 20}));
+    Timing timing = unit_timing(lowered.program, unit, message);
+    double expected = simulate(lowered.program, timing, Contention::kOff).step_seconds;
+    HollowRun run(lowered.program, {.clock = ClockKind::kEmulated, .timing = timing});
+    std::vector<double> measured;
+    for (int round = 0; round < rounds; ++round) {
+      run.step();
+      measured.push_back(run.finished() / expected);
+    }
+    ratios.push_back(median(measured));
+    fmt::print("{:<16} simulated {:>8.2f} ms  ratio {:.4f}  (best {:.4f}, worst {:.4f})\n", schedule.name,
+               1e3 * expected, ratios.back(), *std::min_element(measured.begin(), measured.end()),
+               *std::max_element(measured.begin(), measured.end()));
+  });
+  fmt::print("over {} schedules: median {:.4f}, worst {:.4f}\n", ratios.size(), median(ratios),
+             *std::max_element(ratios.begin(), ratios.end()));
+  return 0;
+}
+
+/// Our own time per action, with nothing to do: both ranks of a pair on one thread, so that no switch of
+/// threads is measured with it.
+int run_cost(int actions) {
+  constexpr int kEach = 1000;
+  Program program{.types = {{{16}, {1}, DType::kFloat32}}, .bodies = {{.name = "stage"}}};
+  program.ranks.resize(2);
+  for (int rank : {0, 1}) {
+    RankProgram& self = program.ranks[rank];
+    self.rank_slots = kEach;
+    auto add = [&](ActionKind kind) {
+      for (int32_t k = 0; k < kEach; ++k)
+        self.actions.push_back({kind, BodyId{0}, 0, {Space::kRank, k}, TypeId{0}, 1 - rank, k});
+    };
+    add(ActionKind::kRun);
+    add(rank == 0 ? ActionKind::kSend : ActionKind::kPostReceive);
+    add(rank == 0 ? ActionKind::kWaitSend : ActionKind::kWaitReceive);
+  }
+  Routes routes = routes_of(program);
+  World world(2);
+  Exchange exchange(world, routes.transfers);
+  RealClock clock;
+  std::deque<Timeline> times;
+  std::deque<ThreadCommunicator> comms;
+  std::deque<HollowRank> ranks;
+  std::vector<std::vector<Record>> records;
+  for (int rank : {0, 1}) {
+    times.emplace_back(clock);
+    comms.emplace_back(exchange, rank, std::vector<std::vector<int32_t>>{}, times.back());
+    ranks.emplace_back(program, rank, comms.back());
+    records.push_back(records_of(program, routes, rank));
+  }
+  auto timed = [&](int rank, int part) {
+    Picoseconds begin = steady_now();
+    run_loop(std::span<const Record>(records[rank]).subspan(part * kEach, kEach), ranks[rank], comms[rank],
+             times[rank], world.position(rank));
+    return 1e6 * to_seconds(steady_now() - begin) / kEach;
+  };
+  std::vector<double> computes, receives, sends, waits;
+  for (int round = 0; round < actions / kEach; ++round) {
+    computes.push_back(timed(0, 0));
+    receives.push_back(timed(1, 1));
+    sends.push_back(timed(0, 1));
+    waits.push_back(timed(0, 2));
+    waits.push_back(timed(1, 2));
+  }
+  fmt::print(
+      "own time per action, median over {} of each: compute {:.3f} us, post receive {:.3f} us, send with its "
+      "copy "
+      "of 64 bytes {:.3f} us, wait {:.3f} us\n",
+      actions, median(computes), median(receives), median(sends), median(waits));
+  return 0;
+}
+
+/// A pipeline of no-ops on real threads: the whole step over its compute actions.
+int run_pipeline(int devices, int microbatches, int rounds) {
+  for_each_schedule(devices, microbatches, [&](const Named& schedule, const Lowered& lowered) {
+    HollowRun run(lowered.program, {});
+    int64_t before = run.rank(0).ran();
+    std::vector<double> seconds;
+    for (int round = 0; round < rounds; ++round) {
+      Picoseconds begin = steady_now();
+      run.step();
+      seconds.push_back(to_seconds(steady_now() - begin));
+    }
+    auto each = static_cast<double>(run.rank(0).ran() - before) / rounds;
+    fmt::print("{:<16} {:.2f} us per compute action of a rank (step {:.1f} us, {} actions)\n", schedule.name,
+               1e6 * median(seconds) / each, 1e6 * median(seconds), each);
   });
   return 0;
 }
@@ -186,8 +301,17 @@ int main(int argc, char** argv) {
     return static_cast<int>(number_at(argc, argv, at, fallback));
   };
   std::string_view what = argc > 1 ? argv[1] : "";
+  MessageTime twentieth{to_picoseconds(0.25e-3), 0};
   if (what == "virtual") return run_virtual(number(2, 8), number(3, 32));
-  if (what == "ideal") return run_ideal(number(2, 4), number(3, 8));
-  fmt::print(stderr, "usage: loop_campaign virtual [MOST_DEVICES] [MOST_MICROBATCHES]\n");
+  if (what == "faults") return run_faults(number(2, 200), number_at(argc, argv, 3, 1));
+  if (what == "emulated") return run_emulated(number(2, 8), number(3, 16), number(4, 3), 5e-3, {});
+  if (what == "transfers") return run_emulated(number(2, 8), number(3, 16), number(4, 3), 5e-3, twentieth);
+  if (what == "pipeline") return run_pipeline(number(2, 2), number(3, 8), number(4, 200));
+  if (what == "cost") return run_cost(number(2, 100000));
+  fmt::print(
+      stderr,
+      "usage: loop_campaign virtual [MOST_DEVICES] [MOST_MICROBATCHES] | faults [COUNT] [SEED] |\n"
+      "       emulated, transfers [DEVICES] [MICROBATCHES] [ROUNDS] | pipeline [DEVICES] [MICROBATCHES] "
+      "[ROUNDS] | cost [ACTIONS]\n");
   return 2;
 }

@@ -13,5 +13,8 @@ endif()
 
 # The loop on clocks and with faults: a command, and a share of it a test.
 partita_campaign(loop_campaign SOURCES loop_campaign.cc LAYERS run lower simulate)
-add_test(NAME property/loop_virtual COMMAND loop_campaign virtual 4 8)
-set_tests_properties(property/loop_virtual PROPERTIES LABELS property)
+foreach(share "virtual;3;6" "faults;8")
+  list(GET share 0 what)
+  add_test(NAME property/loop_${what} COMMAND loop_campaign ${share})
+  set_tests_properties(property/loop_${what} PROPERTIES LABELS property)
+endforeach()
