@@ -39,7 +39,7 @@ demo: build
 bench: build
 	cmake --build $(TREE) --parallel $(JOBS) -- $(QUIET)
 	ctest --test-dir $(TREE) --label-regex perf --verbose --no-tests=error
-	for script in bench/executor.py bench/reshard.py bench/capture.py bench/profiler.py; do $(PYTHON) $$script || exit 1; done
+	for script in bench/executor.py bench/pipeline.py bench/reshard.py bench/capture.py bench/profiler.py; do $(PYTHON) $$script || exit 1; done
 
 # The tables of docs/ that come from whole runs, made anew; each fails where a row is not as it should be.
 tables: build

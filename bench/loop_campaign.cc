@@ -4,12 +4,14 @@
 //   faults [COUNT] [SEED]                            ranks that throw or stall at random actions
 //   emulated [DEVICES] [MICROBATCHES] [ROUNDS]       sleeping devices, 5 ms a chunk forward, against
 //   simulation transfers [DEVICES] [MICROBATCHES] [ROUNDS]      the same with messages of a twentieth of that
+//   queues [ROUNDS]                                  interleaved: own channels, and one queue a device
 //   pipeline [DEVICES] [MICROBATCHES] [ROUNDS]       pipelines of no-ops on threads
 //   cost [ACTIONS]                                   our own time per action
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <random>
 
 #include "base/error.h"
@@ -221,6 +223,76 @@ int run_emulated(int devices, int microbatches, int rounds, Seconds unit, Messag
   return 0;
 }
 
+/// Every receive is open from the start and sends are waited for at the end, so that the queues alone order
+/// transfers.
+Program unbounded(Program program) {
+  for (RankProgram& rank : program.ranks) {
+    auto kind_is = [](ActionKind kind) {
+      return [kind](const Action& action) { return action.kind == kind; };
+    };
+    std::stable_partition(rank.actions.begin(), rank.actions.end(), kind_is(ActionKind::kPostReceive));
+    std::stable_partition(rank.actions.begin(), rank.actions.end(),
+                          std::not_fn(kind_is(ActionKind::kWaitSend)));
+  }
+  return program;
+}
+
+/// One queue a device in the order in which PyTorch's lowering finds its transfers: ranks take turns, each
+/// runs one body if what it reads was sent, then its sends stand in its own queue and in the receiver's.
+std::vector<std::vector<int32_t>> single_queues(const Program& program) {
+  Routes routes = routes_of(program);
+  std::vector<std::vector<int32_t>> queues(program.ranks.size());
+  std::vector<size_t> at(program.ranks.size());
+  std::vector<bool> sent(routes.transfers);
+  for (bool moved = true; std::exchange(moved, false);)
+    for (size_t r = 0; r < at.size(); ++r)
+      for (bool ran = false; at[r] < program.ranks[r].actions.size(); ++at[r]) {
+        const Action& action = program.ranks[r].actions[at[r]];
+        int32_t transfer = routes.transfer[r][at[r]];
+        if (action.kind == ActionKind::kWaitReceive && !sent[transfer]) break;
+        if (action.kind == ActionKind::kRun && std::exchange(ran, true)) break;
+        moved = true;
+        if (action.kind != ActionKind::kSend) continue;
+        sent[transfer] = true;
+        queues[r].push_back(transfer);
+        queues[action.peer].push_back(transfer);
+      }
+  return queues;
+}
+
+/// Interleaved, P = 8, two chunks a device, messages of a twentieth of a forward, on sleeping devices.
+int run_queues(int rounds) {
+  constexpr int kDevices = 8, kMicrobatches = 16;
+  Workshop workshop;
+  Lowered lowered = workshop.lowered({"interleaved", 2}, kDevices, kMicrobatches);
+  Schedule schedule =
+      make_schedule("interleaved", {.devices = kDevices, .microbatches = kMicrobatches, .chunks = 2});
+  Costs costs = uniform_costs({}, {1, 20}, schedule.stages);
+  Seconds unit = 5e-3, ideal = unit * evaluate(schedule, costs).makespan.to_double();
+  Seconds single = unit * evaluate(schedule, costs, Queue::kSingle).makespan.to_double();
+  auto measure = [&](const Program& program, std::vector<std::vector<int32_t>> queues) {
+    RunOptions options{.clock = ClockKind::kEmulated,
+                       .timing = unit_timing(program, unit, {to_picoseconds(unit / 20), 0}),
+                       .queues = std::move(queues)};
+    HollowRun run(program, options);
+    std::vector<double> seconds;
+    for (int round = 0; round < rounds; ++round) {
+      if (std::string failure = run.step(); !failure.empty()) throw RunError(failure);
+      seconds.push_back(run.finished());
+    }
+    return median(seconds);
+  };
+  Seconds own = measure(lowered.program, {});
+  Program open = unbounded(lowered.program);
+  Seconds queued = measure(open, single_queues(open));
+  fmt::print("interleaved, 8 devices, 2 chunks each, 16 micro-batches, messages F/20: ideal {:.2f} ms\n",
+             1e3 * ideal);
+  fmt::print("own channels: {:.2f} ms, over the ideal {:.4f}\n", 1e3 * own, own / ideal);
+  fmt::print("one queue a device: {:.2f} ms, over the ideal {:.4f} (evaluated: {:.4f})\n", 1e3 * queued,
+             queued / ideal, single / ideal);
+  return 0;
+}
+
 /// Our own time per action, with nothing to do: both ranks of a pair on one thread, so that no switch of
 /// threads is measured with it.
 int run_cost(int actions) {
@@ -307,11 +379,12 @@ int main(int argc, char** argv) {
   if (what == "emulated") return run_emulated(number(2, 8), number(3, 16), number(4, 3), 5e-3, {});
   if (what == "transfers") return run_emulated(number(2, 8), number(3, 16), number(4, 3), 5e-3, twentieth);
   if (what == "pipeline") return run_pipeline(number(2, 2), number(3, 8), number(4, 200));
+  if (what == "queues") return run_queues(number(2, 7));
   if (what == "cost") return run_cost(number(2, 100000));
   fmt::print(
       stderr,
       "usage: loop_campaign virtual [MOST_DEVICES] [MOST_MICROBATCHES] | faults [COUNT] [SEED] |\n"
       "       emulated, transfers [DEVICES] [MICROBATCHES] [ROUNDS] | pipeline [DEVICES] [MICROBATCHES] "
-      "[ROUNDS] | cost [ACTIONS]\n");
+      "[ROUNDS] | queues [ROUNDS] | cost [ACTIONS]\n");
   return 2;
 }

@@ -4,7 +4,7 @@ Ours: every rank a thread of one process; messages are copies in memory. Theirs:
 on the loopback. The transports differ, and that is part of what is compared. Both: one thread a rank, the schedules that
 both have, the peer's fastest one counts, fused AdamW, medians.
 
-    python bench/pipeline.py [cost] [sleep] [gpt] [queues]      each part prints its table; exits 1 when a limit is missed
+    python bench/pipeline.py [cost] [sleep] [gpt] [queues] [--rounds N]      a table a part; exits 1 when a limit is missed
 
 Wall time: run it on a quiet machine. Sleeping parts suffer less from neighbours with `nice -n -5`.
 """
@@ -157,7 +157,7 @@ def partita(*words):
 
 
 def row(*cells):
-    print("| " + " | ".join(str(cell) for cell in cells) + " |")
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
 def verdict(name, value, limit):
@@ -167,13 +167,13 @@ def verdict(name, value, limit):
 
 # ---- the parts ----------------------------------------------------------------------------------------------------------
 
-def cost():
+def cost(rounds):
     """Nothing to compute: what is left is the runtime."""
     own = loop("cost", 100000)
     compute, receive, send = (float(re.search(f"{word} (?:with its copy of 64 bytes )?([0-9.]+) us", own)[1])
                               for word in ("compute", "post receive", "send"))
     pipelines = dict(re.findall(r"^(\S+) +([0-9.]+) us per compute action", loop("pipeline", 2, MICROBATCHES, 300), re.M))
-    peers = {name: 1e6 * theirs("nothing", 2, name, 50) / (2 * MICROBATCHES) for name in ("ScheduleGPipe", "Schedule1F1B")}
+    peers = {name: 1e6 * theirs("nothing", 2, name, rounds) / (2 * MICROBATCHES) for name in ("ScheduleGPipe", "Schedule1F1B")}
     row("no-op actions", "us"), row("---", "---")
     row("ours, own time of a compute action", compute), row("ours, post of a receive", receive)
     row("ours, post of a send with its copy", send)
@@ -189,16 +189,16 @@ def cost():
     return all(held)
 
 
-def sleep():
+def sleep(rounds):
     """Stages that sleep 5 ms forward and 10 ms backward on four ranks."""
-    table = loop("emulated", 4, MICROBATCHES, 7)
+    table = loop("emulated", 4, MICROBATCHES, rounds)
     ours = {name: (float(ms), float(ratio)) for name, ms, ratio in
             re.findall(r"^(\S+) +simulated +([0-9.]+) ms +ratio ([0-9.]+)", table, re.M)}
     row("sleeping stages, P = 4, 8 micro-batches", "ideal ms", "ours", "theirs"), row("---", "---", "---", "---")
     pairs = {"gpipe": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B",
              "looped-bfs": "ScheduleLoopedBFS"}
     for name, (ideal, ratio) in ours.items():
-        other = f"{1e3 * theirs('sleep', 4, pairs[name], 7) / ideal:.3f}" if name in pairs else "-"
+        other = f"{1e3 * theirs('sleep', 4, pairs[name], rounds) / ideal:.3f}" if name in pairs else "-"
         row(name, ideal, f"{ratio:.3f}", other)
     print()
     row("limit", "value", "must be", "met"), row("---", "---", "---", "---")
@@ -222,27 +222,26 @@ def eager(rounds):
     return statistics.median(times[3:])
 
 
-def real():
+def real(rounds):
     """A GPT that computes: 4 layers, hidden 256, sequence 128, vocabulary 512, micro-batches of one sequence."""
-    rounds = 30
     with tempfile.TemporaryDirectory() as folder:
         config, model, plan = (os.path.join(folder, name) for name in ("config.json", "x.model.json", "plan.json"))
         Path(config).write_text(json.dumps({"model_type": "gpt2", "n_layer": LAYERS, "n_embd": HIDDEN, "n_head": HEADS,
                                             "vocab_size": VOCABULARY, "n_positions": SEQUENCE}))
         partita("models", config, "--batch", MICROBATCHES, "--seq", SEQUENCE, "-o", model)
         ours = {}
+        row("a real GPT, P = 2, one thread a rank", "ms a step"), row("---", "---")
         for schedule in ("1f1b", "gpipe", "zb-h1"):
             partita("recipe", "pipeline", model, "--ranks", 2, "--pp", 2, "--microbatches", MICROBATCHES, "--schedule",
                     schedule, "-o", plan)
             steps = partita("train", model, plan, "--steps", rounds + 3)["steps"][3:]
             ours[schedule] = statistics.median(step["seconds"] for step in steps)
-    peers = {name: theirs("gpt", 2, name, rounds) for name in ("ScheduleGPipe", "Schedule1F1B")}
+            row(f"ours, {schedule}, AdamW, tied head", f"{1e3 * ours[schedule]:.1f}")
+    peers = {}
+    for name in ("ScheduleGPipe", "Schedule1F1B"):
+        peers[name] = theirs("gpt", 2, name, rounds)
+        row(f"theirs, {name}, fused AdamW, head not tied", f"{1e3 * peers[name]:.1f}")
     alone = eager(rounds)
-    row("a real GPT, P = 2, one thread a rank", "ms a step"), row("---", "---")
-    for name, value in ours.items():
-        row(f"ours, {name}, AdamW, tied head", f"{1e3 * value:.1f}")
-    for name, value in peers.items():
-        row(f"theirs, {name}, fused AdamW, head not tied", f"{1e3 * value:.1f}")
     row("eager, one process, two threads, fused AdamW", f"{1e3 * alone:.1f}")
     print()
     best = min(ours.values())
@@ -251,9 +250,9 @@ def real():
     return all(held)
 
 
-def queues():
+def queues(rounds):
     """Interleaved, P = 8, two chunks a device, a message takes a twentieth of a forward."""
-    table = loop("queues", 7)
+    table = loop("queues", rounds)
     print(table)
     ours, single = (float(value) for value in re.findall(r"over the ideal ([0-9.]+)", table))
     row("limit", "value", "must be", "met"), row("---", "---", "---", "---")
@@ -266,11 +265,13 @@ PARTS = {"cost": cost, "sleep": sleep, "gpt": real, "queues": queues}
 
 
 def main():
-    wanted = sys.argv[1:] or list(PARTS)
+    words = sys.argv[1:]
+    rounds = int(words[words.index("--rounds") + 1]) if "--rounds" in words else 20
+    wanted = [word for word in words if word in PARTS] or list(PARTS)
     held = True
     for name in wanted:
-        held = PARTS[name]() and held
-        print()
+        held = PARTS[name](rounds) and held
+        print(flush=True)
     sys.exit(0 if held else 1)
 
 

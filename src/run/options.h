@@ -11,8 +11,11 @@ namespace partita {
 struct RunOptions {
   int threads_per_rank = 1;
   ClockKind clock = ClockKind::kReal;
-  Timing timing;               // what actions take on a clock that is not real
-  bool shared_links = false;   // emulated: messages from one rank to another share their link
+  Timing timing;              // what actions take on a clock that is not real
+  bool shared_links = false;  // emulated: messages from one rank to another share their link
+  /// Emulated, by rank: all its transfers, sends and receives together, go through one queue in this order
+  /// and one at a time, as on one stream of a device. Empty: none waits for another.
+  std::vector<std::vector<int32_t>> queues;
   bool traced = false;         // keep a Trace of the last step
   Seconds patience = 0;        // no rank goes on for so long: the run has failed; 0: wait for ever
   std::optional<Fault> fault;  // put there on purpose

@@ -51,7 +51,8 @@ TEST(Loop, FramesMoveBetweenStages) {
 // F = 3, a message 2: rank 1 starts when the first has come; rank 0 waits for each of its sends.
 TEST(Loop, TheVirtualClockPassesAsPlanned) {
   Program program = two_stages();
-  Timing timing = even_timing(program, [](const Body&) { return 3.0; }, {to_picoseconds(1.5), to_picoseconds(0.5)});
+  Timing timing =
+      even_timing(program, [](const Body&) { return 3.0; }, {to_picoseconds(1.5), to_picoseconds(0.5)});
   HollowRun run(program, {.clock = ClockKind::kVirtual, .timing = timing, .traced = true});
   ASSERT_EQ(run.step(), "");
   Trace trace = run.trace();
@@ -78,8 +79,31 @@ TEST(Loop, MessagesShareTheirLink) {
   Timing timing = even_timing(program, [](const Body&) { return 0.0; }, {to_picoseconds(2e-3), 0});
   for (bool shared : {false, true}) {
     HollowRun run(program, {.clock = ClockKind::kEmulated, .timing = timing, .shared_links = shared});
+    for (int step = 0; step < 2; ++step) {
+      ASSERT_EQ(run.step(), "");
+      EXPECT_GE(run.finished(), (shared ? 2e-3 : 1e-3) * kMicrobatches);
+    }
+  }
+}
+
+// All transfers of both ranks in one queue, the last first: rank 1 gets nothing before everything was sent.
+TEST(Loop, AQueueLetsOneTransferPassAtATime) {
+  Program program = two_stages();
+  for (RankProgram& rank : program.ranks) {
+    std::vector<Action>& actions = rank.actions;
+    std::stable_partition(actions.begin(), actions.end(),
+                          [](const Action& action) { return action.kind == ActionKind::kPostReceive; });
+    std::stable_partition(actions.begin(), actions.end(),
+                          [](const Action& action) { return action.kind != ActionKind::kWaitSend; });
+  }
+  std::vector<int32_t> order(kMicrobatches);
+  for (int k = 0; k < kMicrobatches; ++k) order[k] = kMicrobatches - 1 - k;
+  Timing timing = even_timing(program, [](const Body&) { return 1.0; }, {to_picoseconds(2), 0});
+  // Sent at 1, 2, ..., 8; the one for rank 1's first body passes last, at 8 + 8 x 2.
+  HollowRun run(program, {.clock = ClockKind::kVirtual, .timing = timing, .queues = {order, order}});
+  for (int step = 0; step < 2; ++step) {
     ASSERT_EQ(run.step(), "");
-    EXPECT_EQ(run.finished() > 1.9e-3 * kMicrobatches, shared) << run.finished();
+    EXPECT_EQ(run.finished(), 8 + 8 * 2 + 8);
   }
 }
 

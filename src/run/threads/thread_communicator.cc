@@ -50,10 +50,14 @@ void copy(const TensorView& from, const TensorView& to, int32_t peer) {
 
 }  // namespace
 
-Exchange::Exchange(World& world, int32_t transfers, bool shared_links)
-    : world_(world),
-      mailboxes_(transfers),
-      free_(shared_links ? static_cast<size_t>(world.size()) * world.size() : 0) {}
+Exchange::Exchange(World& world, int32_t transfers, bool shared_links,
+                   std::vector<std::vector<int32_t>> queues)
+    : world_(world), mailboxes_(transfers), queues_(std::move(queues)), heads_(queues_.size()) {
+  auto size = static_cast<size_t>(world.size());
+  free_.resize(!queues_.empty() ? size : shared_links ? size * size : 0);
+}
+
+void Exchange::start() { std::fill(free_.begin(), free_.end(), 0); }
 
 Exchange::Group& Exchange::group(const std::vector<int32_t>& ranks) {
   Group& group = groups_[ranks];
@@ -69,6 +73,39 @@ Picoseconds Exchange::begin(int32_t from, int32_t to, Picoseconds ready, Picosec
   Picoseconds begun = std::max(ready, free);
   free = begun + occupies;
   return begun;
+}
+
+void Exchange::finish(Mailbox& box, Picoseconds begun, Picoseconds now) {
+  box.begun = begun;
+  box.ended = std::max(begun + box.takes.occupies + box.takes.delay, now);
+  box.delivered.store(box.delivered.load(std::memory_order_relaxed) + 1);
+}
+
+void Exchange::deliver(int32_t transfer, int32_t from, int32_t to, Picoseconds now) {
+  Mailbox& box = mailboxes_[transfer];
+  if (queues_.empty())
+    return finish(box, begin(from, to, std::max(box.sent, box.posted), box.takes.occupies), now);
+  std::lock_guard guard(links_mutex_);
+  box.ranks[0] = from, box.ranks[1] = to;
+  box.ready = true;
+  pass_queues(from, to);
+}
+
+// What heads both of its queues and is there may go; then what stood behind it may.
+void Exchange::pass_queues(int32_t from, int32_t to) {
+  for (int32_t rank : {from, to}) {
+    int32_t next = head(rank);
+    Mailbox& box = mailboxes_[next];
+    if (!box.ready) continue;
+    int32_t a = box.ranks[0], b = box.ranks[1];
+    if (head(a) != next || head(b) != next) continue;
+    box.ready = false;
+    finish(box, std::max({box.sent, box.posted, free_[a], free_[b]}), 0);
+    free_[a] = free_[b] = box.ended;
+    ++heads_[a], ++heads_[b];
+    world_.wake(a), world_.wake(b);
+    pass_queues(a, b);
+  }
 }
 
 ThreadCommunicator::ThreadCommunicator(Exchange& exchange, int32_t rank,
@@ -191,7 +228,7 @@ void ThreadCommunicator::send(const Wire& wire, const TensorView& tensor) {
   box.takes = time_.message();
   box.action = time_.action();
   ++box.sends;
-  arrive(box, rank_, wire.peer, wire.peer);
+  arrive(wire, rank_, wire.peer);
 }
 
 void ThreadCommunicator::receive(const Wire& wire, const TensorView& tensor) {
@@ -199,19 +236,17 @@ void ThreadCommunicator::receive(const Wire& wire, const TensorView& tensor) {
   box.to = tensor;
   box.posted = time_.now();
   ++box.receives;
-  arrive(box, wire.peer, rank_, wire.peer);
+  arrive(wire, wire.peer, rank_);
 }
 
 // The second of the two ends copies. It begins when both are there; on a real clock it is over when it is
 // over, else after what the message takes.
-void ThreadCommunicator::arrive(Mailbox& box, int32_t from, int32_t to, int32_t peer) {
-  int64_t before = box.arrived.fetch_add(1, std::memory_order_acq_rel);
-  if (before % 2 == 0) return;
-  copy(box.from, box.to, peer);
-  box.begun = exchange_.begin(from, to, std::max(box.sent, box.posted), box.takes.occupies);
-  box.ended = std::max(box.begun + box.takes.occupies + box.takes.delay, time_.now());
-  box.delivered.store(before / 2 + 1);
-  exchange_.world().wake(peer);
+void ThreadCommunicator::arrive(const Wire& wire, int32_t from, int32_t to) {
+  Mailbox& box = exchange_.mailbox(wire.transfer);
+  if (box.arrived.fetch_add(1, std::memory_order_acq_rel) % 2 == 0) return;
+  copy(box.from, box.to, wire.peer);
+  exchange_.deliver(wire.transfer, from, to, time_.now());
+  exchange_.world().wake(wire.peer);
 }
 
 void ThreadCommunicator::wait_send(const Wire& wire) { wait(wire, true); }

@@ -14,8 +14,9 @@ namespace partita {
 class Exchange {
  public:
   /// `transfers`: as many as a step has. `shared_links`: messages from one rank to another share their link,
-  /// first come, first served, as long as each holds it.
-  explicit Exchange(World& world, int32_t transfers = 0, bool shared_links = false);
+  /// first come, first served, as long as each holds it. `queues`: as in RunOptions.
+  explicit Exchange(World& world, int32_t transfers = 0, bool shared_links = false,
+                    std::vector<std::vector<int32_t>> queues = {});
   Exchange(const Exchange&) = delete;
 
   /// Where the two ends of a transfer meet. Each end counts what it has posted; whoever comes second copies.
@@ -25,7 +26,9 @@ class Exchange {
     MessageTime takes;
     int32_t action = -1;                 // of the sender
     int64_t sends = 0, receives = 0;     // each written by its end alone
+    int32_t ranks[2] = {-1, -1};         // sender and receiver, where they queue
     Picoseconds begun = 0, ended = 0;    // of the last transfer that is over
+    bool ready = false;                  // to head its queues
     std::atomic<int64_t> arrived = 0;    // ends that have come
     std::atomic<int64_t> delivered = 0;  // transfers that are over
   };
@@ -43,18 +46,28 @@ class Exchange {
   };
 
   World& world() { return world_; }
+  /// A step starts, and its time. REQUIRES: no rank runs.
+  void start();
   Mailbox& mailbox(int32_t transfer) { return mailboxes_[transfer]; }
   /// REQUIRES: no rank runs.
   Group& group(const std::vector<int32_t>& ranks);
-  /// When a message that could begin at `ready` begins.
-  Picoseconds begin(int32_t from, int32_t to, Picoseconds ready, Picoseconds occupies);
+  /// Both ends of the transfer are there and it was copied; `now` is the time of whoever copied. It is
+  /// delivered when its link, or the queues of both ranks, let it pass.
+  void deliver(int32_t transfer, int32_t from, int32_t to, Picoseconds now);
 
  private:
+  Picoseconds begin(int32_t from, int32_t to, Picoseconds ready, Picoseconds occupies);
+  void pass_queues(int32_t from, int32_t to);
+  void finish(Mailbox& box, Picoseconds begun, Picoseconds now);
+  int32_t head(int32_t rank) const { return queues_[rank][heads_[rank] % queues_[rank].size()]; }
+
   World& world_;
   std::deque<Mailbox> mailboxes_;
   std::map<std::vector<int32_t>, Group> groups_;
   std::mutex links_mutex_;
-  std::vector<Picoseconds> free_;  // by (from, to); empty: links are not shared
+  std::vector<Picoseconds> free_;  // by (from, to), or by rank that queues; empty: nothing is shared
+  std::vector<std::vector<int32_t>> queues_;
+  std::vector<size_t> heads_;
 };
 
 /// Ranks as threads. Data moves by copies between the members' own memory while all of them are in the call
@@ -87,7 +100,7 @@ class ThreadCommunicator : public Communicator {
   Exchange::Group& enter(const Membership& membership, InstrKind kind, TensorSpan in, TensorSpan out);
   void meet(const Membership& membership);
   void leave(const Membership& membership);
-  void arrive(Mailbox& box, int32_t from, int32_t to, int32_t peer);
+  void arrive(const Wire& wire, int32_t from, int32_t to);
   void wait(const Wire& wire, bool sending);
 
   Exchange& exchange_;

@@ -23,7 +23,7 @@ ThreadRanks::ThreadRanks(const Program& program, const RunOptions& options)
       options_(options),
       routes_(routes_of(program)),
       world_(static_cast<int32_t>(program.ranks.size())),
-      exchange_(world_, routes_.transfers, options.shared_links),
+      exchange_(world_, routes_.transfers, options.shared_links, options.queues),
       crew_(world_.size()) {
   bool real = options_.clock == ClockKind::kReal;
   if (!real) CHECK_EQ(options_.timing.ranks.size(), program.ranks.size());
@@ -61,6 +61,7 @@ bool ThreadRanks::look_on() {
 }
 
 void ThreadRanks::start() {
+  exchange_.start();
   zero_ = steady_now();
   world_.start();
 }
