@@ -46,6 +46,8 @@ tables: build
 	$(PYTHON) tests/parity/verify_table.py build/bin/partita --write
 	$(PYTHON) tests/parity/schedule_table.py build/bin/partita --write
 	$(PYTHON) tests/parity/families_table.py build/bin/partita --write
+	cmake --build $(TREE) --parallel $(JOBS) --target plan_table -- $(QUIET)
+	$(PYTHON) tests/parity/recipe_table.py $(TREE) --write
 	$(PYTHON) tests/parity/capture_table.py --write docs/capture.md
 	$(PYTHON) tests/parity/memory_table.py --write docs/memory.md
 	$(PYTHON) tests/parity/profile_cases.py --write docs/profile.md

@@ -12,55 +12,13 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "lower/lower.h"
 #include "model/retype.h"
 #include "number_at.h"
 #include "plan_draws.h"
-#include "program/certificate.h"
-#include "program/memory.h"
-#include "run/api.h"
-#include "run/straight_line.h"
+#include "plan_trial.h"
 
 namespace partita {
 namespace {
-
-/// The step on one device. As it was written, but where all gradients wait for their norm.
-struct Reference {
-  Lowered one;
-  LeafSizes leaves;
-
-  Reference(const Model& model, const OptimizerSpec& optimizer) {
-    if (optimizer.needs_norm()) {
-      one = lower(model, one_device_plan(model, optimizer));
-      leaves = leaves_of(one.model, one.atoms);
-      return;
-    }
-    leaves = plain_leaves(model);
-    one.model = model;
-    one.program = straight_line(model, optimizer, leaves);
-  }
-};
-
-/// What is wrong with one case; empty where nothing is. InputError where the plan does not apply.
-std::string fault_of(const DrawnModel& drawn, const Plan& plan) {
-  Lowered tried = lower(drawn.model, plan);
-  Reference reference(drawn.model, plan.optimizer);
-  if (auto wrong = certify(tried.model, tried.atoms, tried.program); !wrong.empty())
-    return "the certificate refuses it: " + wrong[0];
-  VerifyReport report =
-      partita_run_api(kRunApiVersion)
-          ->verify({tried.model, tried.program, leaves_of(tried.model, tried.atoms)},
-                   {reference.one.model, reference.one.program, reference.leaves},
-                   {.run = {.steps = 2, .batch = {.ignored_labels = drawn.ignores_labels}}});
-  if (!report.equal)
-    return fmt::format("differs from one device by {:.1e} in {}", report.worst_error, report.worst_parameter);
-  std::vector<RankMemory> memory = memory_of(tried.model, tried.program);
-  for (size_t rank = 0; rank < memory.size(); ++rank)
-    if (memory[rank].peak != report.peak_bytes[rank])
-      return fmt::format("rank {} holds {} bytes, {} were promised", rank, report.peak_bytes[rank],
-                         memory[rank].peak);
-  return "";
-}
 
 /// PARTITA_CAMPAIGN, or null.
 const char* folder() { return std::getenv("PARTITA_CAMPAIGN"); }
@@ -85,7 +43,7 @@ void try_case(uint64_t seed, uint64_t number, const std::vector<Model>& captured
     text = drawn.text;
     plan = draw_plan(draw, drawn);
     text += ": " + plan.summary;
-    fault = fault_of(drawn, plan);
+    fault = try_plan(drawn.model, plan, {.ignored_labels = drawn.ignores_labels}).fault;
     ++tally.run;
   } catch (const InputError& error) {
     constexpr size_t kBeginning = 70;

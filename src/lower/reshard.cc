@@ -82,13 +82,6 @@ class Converter {
 
 }  // namespace
 
-bool same_piece(const Layout& a, const Layout& b, size_t axis) {
-  if (a[axis] != b[axis]) return false;
-  for (size_t outer = 0; outer < axis && a[axis].kind == AxisLayout::kShard; ++outer)
-    if (a[outer] != b[outer] && (a[outer] == a[axis] || b[outer] == a[axis])) return false;
-  return true;
-}
-
 std::vector<Conversion> plan_conversion(const Layout& from, const Layout& to) {
   return Converter(from, to).run();
 }

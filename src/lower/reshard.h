@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "layout/layout.h"
+#include "layout/same_piece.h"
 #include "program/program.h"
 
 namespace partita {
@@ -20,9 +20,5 @@ struct Conversion {
 /// cut), then gathers from the innermost cut outwards, then slices from the outermost inwards, then
 /// zero-filled addends. Example: [P S(0.0)] -> [R S(0.0)] is one all-reduce over axis 0.
 std::vector<Conversion> plan_conversion(const Layout& from, const Layout& to);
-
-/// Is a piece along `axis` in one layout the piece along it in the other? Not where the same leaf is cut
-/// around it in one of them alone: [S(0.0) S(0.0)] and [R S(0.0)] cut different pieces along axis 1.
-bool same_piece(const Layout& a, const Layout& b, size_t axis);
 
 }  // namespace partita

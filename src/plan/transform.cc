@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "layout/same_piece.h"
 #include "model/row.h"
 
 namespace partita {
@@ -226,8 +227,21 @@ class Transformer {
                                             (have == AxisLayout::kPartial && want != AxisLayout::kPartial));
       bool gone = split.level != Level::kInside && have == AxisLayout::kShard;
       if (late || gone) return Violation{i, ins[k]};
+      check_same_samples(i, ins[k], split.need[k]);
     }
     return std::nullopt;
+  }
+
+  // Ranks that each cut their own part of the batch into micro-batches never hold one of the whole batch.
+  void check_same_samples(size_t i, TensorId tensor, const Layout& need) const {
+    const Layout& have = layout_[tensor.value];
+    if (have[time()].kind != AxisLayout::kShard || have[time()] != need[time()]) return;
+    if (same_piece(have, need, time())) return;
+    input_error(
+        "plan: {} takes {} in other micro-batches than it is made in: an axis of the mesh splits the batch "
+        "of one "
+        "of them and something else of the other; try --microbatches 1, or give the batch an axis of its own",
+        model_.ops[i].name, model_[tensor].name);
   }
 
   // Once a Partial had to be completed, everyone after reads the completed value.

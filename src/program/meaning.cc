@@ -149,8 +149,17 @@ Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, c
   return whole;
 }
 
+/// Are all values along the dimension the same, so that any part of it is right? Then lengths of its leaves
+/// may be open; check_type compares the sizes of all dimensions whose lengths are known.
+static bool same_everywhere(const Meaning& meaning, const Cut& cut) {
+  if (static_cast<size_t>(cut.dim) >= meaning.box.size()) return false;
+  const std::vector<Interval>& leaves = meaning.box[cut.dim];
+  return std::any_of(leaves.begin(), leaves.end(), [](const Interval& leaf) { return !has_length(leaf); }) &&
+         std::all_of(leaves.begin(), leaves.end(), is_anywhere);
+}
+
 Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, int64_t begin, int64_t length) {
-  if (whole.addend.zero) return whole;
+  if (whole.addend.zero || same_everywhere(whole, cut)) return whole;
   Interval span = leaf_of(rules, whole, cut);
   if (begin < 0 || length < 0 || begin + length > span.length())
     refuse("takes {}:{} of {}, which is {} long there", begin, begin + length, show(rules, whole),

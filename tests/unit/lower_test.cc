@@ -151,6 +151,36 @@ TEST(Lower, LoopsOverWhatOthersSum) {
   }
 }
 
+// A constant of the experts is made whole and cut for the pieces of a loop; which part of it is the same.
+TEST(Lower, PiecesOfAConstant) {
+  Model model = build_model(
+      R"({"model_type": "mixtral", "num_hidden_layers": 1, "hidden_size": 4, "num_attention_heads": 2,
+          "num_key_value_heads": 2, "intermediate_size": 5, "vocab_size": 11, "num_local_experts": 3,
+          "num_experts_per_tok": 2})",
+      "config.json", {.batch = 4, .seq = 6});
+  Plan plan = recipe(model, {.dp = 2});
+  plan.loops.push_back({.name = "piece",
+                        .size = 3,
+                        .ops = {"model.layers.0.mlp.experts/*", "model.layers.0.mlp.experts.*"},
+                        .atoms = {"input_ids:1.0"}});
+  Lowered lowered = lower(model, plan);
+  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+}
+
+// Every rank cuts its own part of the batch into micro-batches, so that no rank can have one of all samples.
+TEST(Lower, RefusesMicroBatchesOfOtherSamples) {
+  Model model = captured("llama-tiny");
+  Plan plan = recipe(model, {.dp = 2, .microbatches = 2});
+  plan.split[0].atoms = {"lm_head.weight:0.0", "input_ids:0.0"};
+  try {
+    lower(model, plan);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("in other micro-batches than it is made in"), std::string::npos)
+        << error.what();
+  }
+}
+
 // Parts of an op that a plan takes apart go where the op goes, though no stage names them.
 TEST(Lower, StagesByTheNamesOfOps) {
   Model model = captured("convnet-tiny");

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "model/model.h"
+#include "plan/plan.h"
+#include "run/draw.h"
+
+namespace partita {
+
+/// What came of one plan.
+struct Trial {
+  std::string fault;  // what is wrong; empty where nothing is
+  double error = 0;   // largest relative difference from one device
+};
+
+/// Lowers, certifies and runs two steps beside one device; the counted peak of every rank must be the
+/// predicted one. InputError where the plan does not apply.
+Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch);
+
+}  // namespace partita
