@@ -18,4 +18,8 @@ if(PARTITA_TORCH)
   target_compile_definitions(program_campaign PRIVATE PARTITA_CAN_RUN)
 endif()
 add_test(NAME property/program_mutations COMMAND program_campaign 5)
+
+partita_campaign(fold_campaign SOURCES fold_campaign.cc program_mutations.cc LAYERS lower program)
+target_include_directories(fold_campaign PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/property)
+add_test(NAME property/program_fold COMMAND fold_campaign 200)
 set_tests_properties(property/program_mutations PROPERTIES LABELS property)

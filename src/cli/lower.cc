@@ -16,32 +16,57 @@ namespace {
 struct Options {
   ModelInput model;
   std::string plan, dump_dir, output;
+  int32_t rank = -1;
 };
 
-/// Bytes a rank gives to others in one step: sends, and its share of collectives.
-Bytes bytes_sent(const Program& program) {
+/// Bytes that all ranks give to others in one step: sends, and their share of collectives.
+Bytes bytes_sent(const Program& program, const Fold& fold) {
   Bytes total = 0;
-  for (const RankProgram& rank : program.ranks) {
-    for (const Action& action : rank.actions) {
-      if (action.kind == ActionKind::kPostReceive) total += bytes_of(program[action.type]);
+  for (size_t c = 0; c < program.ranks.size(); ++c) {
+    int32_t id = static_cast<int32_t>(c);
+    Bytes each = 0;
+    for (const Action& action : program.ranks[c].actions) {
+      if (action.kind == ActionKind::kPostReceive) each += bytes_of(program[action.type]);
       if (action.kind != ActionKind::kRun) continue;
       for (const Instr& instr : program[action.body].instrs) {
         if (instr.group < 0) continue;
-        int64_t n = static_cast<int64_t>(rank.groups[instr.group].size());
+        int64_t n = fold.members(program, id, instr.group);
         Bytes out = bytes_of(program[instr.types[0]]);
-        if (instr.kind == InstrKind::kAllReduce) total += 2 * out * (n - 1) / n;
-        if (instr.kind == InstrKind::kAllGather) total += out * (n - 1) / n;
-        if (instr.kind == InstrKind::kReduceScatter) total += out * (n - 1);
+        if (instr.kind == InstrKind::kAllReduce) each += 2 * out * (n - 1) / n;
+        if (instr.kind == InstrKind::kAllGather) each += out * (n - 1) / n;
+        if (instr.kind == InstrKind::kReduceScatter) each += out * (n - 1);
       }
     }
+    total += each * fold.ranks(id);
   }
   return total;
 }
 
-size_t action_count(const Program& program) {
-  size_t count = 0;
-  for (const RankProgram& rank : program.ranks) count += rank.actions.size();
+int64_t action_count(const Program& program, const Fold& fold) {
+  int64_t count = 0;
+  for (size_t c = 0; c < program.ranks.size(); ++c)
+    count += static_cast<int64_t>(program.ranks[c].actions.size()) * fold.ranks(static_cast<int32_t>(c));
   return count;
+}
+
+std::vector<Bytes> peaks_by_rank(const Model& model, const Program& program, const Fold& fold) {
+  std::vector<RankMemory> memory = memory_of(model, program);
+  std::vector<int32_t> classes = classes_by_rank(fold);
+  std::vector<Bytes> peaks;
+  for (int32_t one : classes) peaks.push_back(memory[one].peak);
+  return peaks;
+}
+
+/// Neighbours with the same peak in one line.
+std::string show_peaks(const std::vector<Bytes>& peaks) {
+  std::string text;
+  for (size_t first = 0, last = 0; first < peaks.size(); first = last) {
+    while (last < peaks.size() && peaks[last] == peaks[first]) ++last;
+    std::string who =
+        last - first > 1 ? fmt::format("ranks {}-{}", first, last - 1) : fmt::format("rank {}", first);
+    text += fmt::format("{}: peak {}\n", who, show_bytes(peaks[first]));
+  }
+  return text;
 }
 
 void dump(const std::string& folder, const PhaseLog& log, const Lowered& lowered) {
@@ -54,27 +79,44 @@ void dump(const std::string& folder, const PhaseLog& log, const Lowered& lowered
   write_file(fmt::format("{}/{:02}-program.json", folder, number), to_json(lowered.program, lowered.model));
 }
 
+void write_rank(const Options& options, const Model& model, const Program& program, const Fold& fold) {
+  size_t ranks = classes_by_rank(fold).size();
+  if (static_cast<size_t>(options.rank) >= ranks)
+    input_error("--rank {}: the plan has ranks 0 to {}", options.rank, ranks - 1);
+  if (options.output.empty()) input_error("--rank {}: needs -o FILE to write it to", options.rank);
+  write_file(options.output, to_json(expand(program, fold, options.rank), model));
+}
+
 void run(const Options& options, const Command& command) {
   Plan plan = load_plan(options.plan);
   Model model = load(options.model, plan);
   auto start = std::chrono::steady_clock::now();
-  PhaseLog log{.keep = !options.dump_dir.empty()};
-  Lowered lowered = lower_certified(model, plan, log, options.plan);
+  auto [prepared, folded] = lower_classes(model, plan, options.plan);
+  const auto& [program, fold] = folded;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (log.keep) dump(options.dump_dir, log, lowered);
-  if (!options.output.empty()) write_file(options.output, to_json(lowered.program, lowered.model));
-  const Program& program = lowered.program;
-  std::vector<Bytes> peaks;
-  for (const RankMemory& rank : memory_of(lowered.model, program)) peaks.push_back(rank.peak);
-  Json json = {{"ranks", program.ranks.size()},     {"bodies", program.bodies.size()},
-               {"actions", action_count(program)},  {"certified", true},
-               {"bytes_sent", bytes_sent(program)}, {"peak_bytes", peaks},
+  if (options.rank >= 0) {
+    write_rank(options, prepared.model, program, fold);
+  } else if (!options.dump_dir.empty() || !options.output.empty()) {
+    PhaseLog log{.keep = !options.dump_dir.empty()};
+    Lowered lowered = lower_certified(model, plan, log, options.plan);
+    if (log.keep) dump(options.dump_dir, log, lowered);
+    if (!options.output.empty()) write_file(options.output, to_json(lowered.program, lowered.model));
+  }
+  std::vector<Bytes> peaks = peaks_by_rank(prepared.model, program, fold);
+  int64_t actions = action_count(program, fold);
+  Bytes sent = bytes_sent(program, fold);
+  Json json = {{"ranks", peaks.size()},
+               {"classes", program.ranks.size()},
+               {"bodies", program.bodies.size()},
+               {"actions", actions},
+               {"certified", true},
+               {"bytes_sent", sent},
+               {"peak_bytes", peaks},
                {"seconds_to_lower", seconds}};
-  std::string text = fmt::format("{} ranks, {} bodies, {} actions; certified in {}\n", program.ranks.size(),
-                                 program.bodies.size(), action_count(program), show_seconds(seconds));
-  for (size_t r = 0; r < peaks.size(); ++r)
-    text += fmt::format("rank {}: peak {}\n", r, show_bytes(peaks[r]));
-  text += fmt::format("{} sent in a step\n", show_bytes(bytes_sent(program)));
+  std::string text =
+      fmt::format("{} ranks in {} classes, {} bodies, {} actions; certified in {}\n", peaks.size(),
+                  program.ranks.size(), program.bodies.size(), actions, show_seconds(seconds));
+  text += show_peaks(peaks) + fmt::format("{} sent in a step\n", show_bytes(sent));
   command.answer(json, text);
 }
 
@@ -86,6 +128,8 @@ void add_lower(CLI::App& app, Command& command) {
   app.add_option("PLAN", options->plan, "a plan file")->required();
   app.add_option("--dump-dir", options->dump_dir, "write what every phase made into this folder");
   app.add_option("-o,--output", options->output, "write the Program as JSON");
+  app.add_option("--rank", options->rank, "write what this rank alone executes, the others left empty")
+      ->check(CLI::NonNegativeNumber);
   app.footer("Example: partita lower gpt2.model.json plan.json --dump-dir phases");
   app.callback([options, &command] { run(*options, command); });
 }

@@ -42,9 +42,10 @@ Runnable runnable(const Lowered& lowered) {
 namespace {
 
 // Lowering knows the plan as a value; a message needs the file that the reader can change.
-Lowered lower_file(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
+template <class Lower>
+auto told_of(const std::string& file, Lower lower) {
   try {
-    return lower(model, plan, log);
+    return lower();
   } catch (const InputError& error) {
     constexpr std::string_view kPlan = "plan: ";
     std::string_view what = error.what();
@@ -53,13 +54,23 @@ Lowered lower_file(const Model& model, const Plan& plan, PhaseLog& log, const st
   }
 }
 
+void demand(const std::vector<std::string>& faults) {
+  if (!faults.empty()) throw Bug("the certificate refuses the lowered program: " + faults.front());
+}
+
 }  // namespace
 
 Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
-  Lowered lowered = lower_file(model, plan, log, file);
-  std::vector<std::string> faults = certify(lowered.model, lowered.atoms, lowered.program);
-  if (!faults.empty()) throw Bug("the certificate refuses the lowered program: " + faults.front());
+  Lowered lowered = told_of(file, [&] { return lower(model, plan, log); });
+  demand(certify(lowered.model, lowered.atoms, lowered.program));
   return lowered;
+}
+
+Classes lower_classes(const Model& model, const Plan& plan, const std::string& file) {
+  Classes out{.prepared = prepare(model, form_of(plan))};
+  out.folded = told_of(file, [&] { return lower_folded(out.prepared, plan); });
+  demand(certify(out.prepared.model, out.prepared.atoms, out.folded.program, out.folded.fold));
+  return out;
 }
 
 }  // namespace partita

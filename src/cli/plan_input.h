@@ -26,4 +26,11 @@ Runnable runnable(const Lowered& lowered);
 /// is wrong with the plan is said of `file`, where it was read from one.
 Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file = "");
 
+/// The same in classes of ranks.
+struct Classes {
+  Prepared prepared;
+  Folded folded;
+};
+Classes lower_classes(const Model& model, const Plan& plan, const std::string& file = "");
+
 }  // namespace partita

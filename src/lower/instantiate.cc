@@ -51,14 +51,37 @@ Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transfo
       library_(library),
       whole_(model.ops.size()) {}
 
-Box Instantiator::box(int value) const {
+Box Instantiator::box(int value, std::vector<int64_t> coordinates) const {
   const Value& v = code_.values[value];
   if (!v.tensor) return {};
-  Box whole = whole_box(atoms_, v.tensor);
-  if (v.piece < 0) return box_of(whole, v.layout, split_.axis_sizes, coordinates_);
-  std::vector<int64_t> coordinates = coordinates_;
-  coordinates[split_.loop_axis[v.loop]] = v.piece;
-  return box_of(whole, v.layout, split_.axis_sizes, coordinates);
+  if (v.piece >= 0) coordinates[split_.loop_axis[v.loop]] = v.piece;
+  return box_of(whole_box(atoms_, v.tensor), v.layout, split_.axis_sizes, coordinates);
+}
+
+template <class Visit>
+void Instantiator::for_each_step(Visit visit) const {
+  for (size_t axis = 0; axis < ranges_.size(); ++axis) {
+    if (ranges_[axis].length() == 1) continue;
+    std::vector<int64_t> next = coordinates_;
+    ++next[axis];
+    visit(axis, next);
+  }
+}
+
+SpanBox Instantiator::span_box(int value) const {
+  Box here = box(value);
+  SpanBox out = as_spans(here);
+  for_each_step([&](size_t axis, const std::vector<int64_t>& next) {
+    Box moved = box(value, next);
+    for (size_t d = 0; d < out.size(); ++d)
+      for (size_t l = 0; l < out[d].size(); ++l) {
+        int64_t step = moved[d][l].begin - here[d][l].begin;
+        out[d][l].steps[axis] = step;
+        out[d][l].begin -= step * coordinates_[axis];
+        out[d][l].end -= step * coordinates_[axis];
+      }
+  });
+  return out;
 }
 
 TypeId Instantiator::type(int value) {
@@ -161,8 +184,16 @@ void Instantiator::collective(const CodeStep& step, Instr& out) {
 void Instantiator::slice(const CodeStep& step, Instr& out) const {
   Box from = box(step.in[0]), to = box(step.out[0]);
   out.cut = cut_at(from, step);
-  out.begin = to[step.dim][step.leaf].begin - from[step.dim][step.leaf].begin;
+  auto begin_in = [&](const Box& from, const Box& to) {
+    return to[step.dim][step.leaf].begin - from[step.dim][step.leaf].begin;
+  };
+  int64_t here = begin_in(from, to);
+  out.begin = here;
   out.length = to[step.dim][step.leaf].length();
+  for_each_step([&](size_t axis, const std::vector<int64_t>& next) {
+    out.steps[axis] = begin_in(box(step.in[0], next), box(step.out[0], next)) - here;
+    out.begin -= out.steps[axis] * coordinates_[axis];
+  });
 }
 
 int32_t Instantiator::group(const std::vector<int>& axes) {

@@ -6,6 +6,7 @@
 #include "lower/code.h"
 #include "lower/placement.h"
 #include "model/row.h"
+#include "program/fold.h"
 
 namespace partita {
 
@@ -33,9 +34,13 @@ class Instantiator {
 
   /// Where a rank stands: one coordinate per mesh axis, then the micro-batch.
   void stand_at(std::vector<int64_t> coordinates) { coordinates_ = std::move(coordinates); }
+  /// The first coordinates of a class of ranks are where it stands; what moves does so over these.
+  void stand_for(std::vector<Interval> ranges) { ranges_ = std::move(ranges); }
 
   Body body(const Segment& segment, const std::string& name);
-  Box box(int value) const;
+  Box box(int value) const { return box(value, coordinates_); }
+  /// With the steps by which it moves over the class.
+  SpanBox span_box(int value) const;
   TypeId type(int value);
 
   /// Mesh-axis sets that collectives use, in order of first use; an instruction's `group` is an index into
@@ -47,6 +52,10 @@ class Instantiator {
   void compute(const CodeStep& step, Instr& out);
   void collective(const CodeStep& step, Instr& out);
   void slice(const CodeStep& step, Instr& out) const;
+  Box box(int value, std::vector<int64_t> coordinates) const;
+  /// Calls visit(axis, coordinates one further on it) for every axis the class has several coordinates on.
+  template <class Visit>
+  void for_each_step(Visit visit) const;
   Cut cut_at(const Box& box, const CodeStep& step) const;
   int32_t group(const std::vector<int>& axes);
   bool counts_here(const CodeStep& step) const;
@@ -60,6 +69,7 @@ class Instantiator {
   const Placement& placement_;
   Library& library_;
   std::vector<int64_t> coordinates_;
+  std::vector<Interval> ranges_;  // of a class, by mesh axis; empty for a rank
   std::vector<std::vector<int>> groups_;
   std::vector<OpView> whole_;  // by op, made on first use
 };

@@ -44,15 +44,23 @@ Prepared prepare(const Model& model, Form form) {
   return out;
 }
 
-Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
-  const Model& model = prepared.model;
+namespace {
+
+void check_input(const Prepared& prepared, const Plan& plan) {
   if (!plan.model.empty() && plan.model != prepared.fingerprint)
     input_error("plan: model: this plan was made for {}, the model is {}; make the plan again", plan.model,
                 prepared.fingerprint);
   Plan checked = plan;
   checked.model.clear();
-  if (auto faults = check(checked, model, prepared.atoms); !faults.empty())
+  if (auto faults = check(checked, prepared.model, prepared.atoms); !faults.empty())
     throw InputError("plan: " + faults.front());
+}
+
+}  // namespace
+
+Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
+  check_input(prepared, plan);
+  const Model& model = prepared.model;
   Partitioned parts = partition(model, prepared.atoms, plan);
   if (log.keep) log.texts.push_back({"partition", to_text(model, parts)});
   Ordered ordered = order(parts, plan);
@@ -60,6 +68,12 @@ Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
   Program program = materialize(model, prepared.atoms, plan, ordered);
   if (log.keep) log.texts.push_back({"materialize", to_text(program, model)});
   return program;
+}
+
+Folded lower_folded(const Prepared& prepared, const Plan& plan) {
+  check_input(prepared, plan);
+  Ordered ordered = order(partition(prepared.model, prepared.atoms, plan), plan);
+  return materialize_folded(prepared.model, prepared.atoms, plan, ordered);
 }
 
 Lowered lower(const Model& model, const Plan& plan, PhaseLog& log) {

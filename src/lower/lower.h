@@ -12,6 +12,7 @@
 #include "plan/form.h"
 #include "plan/plan.h"
 #include "plan/transform.h"
+#include "program/fold.h"
 #include "program/program.h"
 #include "schedule/schedule.h"
 
@@ -52,6 +53,13 @@ Partitioned partition(const Model& model, const Atoms& atoms, const Plan& plan);
 Ordered order(const Partitioned& parts, const Plan& plan);
 Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered);
 
+/// A Program of classes, and how to read it as one of ranks.
+struct Folded {
+  Program program;
+  Fold fold;
+};
+Folded materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered);
+
 /// A Program with the decomposed Model and atoms its op ids and boxes refer to.
 struct Lowered {
   Model model;
@@ -69,6 +77,8 @@ Prepared prepare(const Model& model, Form form);
 
 /// REQUIRES: `prepared` was made with form_of(plan). InputError as below.
 Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log);
+/// The same without writing down every rank: its cost grows with the classes of ranks.
+Folded lower_folded(const Prepared& prepared, const Plan& plan);
 
 /// REQUIRES (of the input): check(plan) is empty, else InputError with its first sentence.
 Lowered lower(const Model& model, const Plan& plan, PhaseLog& log);

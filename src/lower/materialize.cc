@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "lower/actions.h"
+#include "lower/classes.h"
 #include "lower/code.h"
 #include "lower/instantiate.h"
 #include "lower/lower.h"
@@ -11,35 +12,46 @@
 namespace partita {
 namespace {
 
-/// Coordinates of the device at `index` of a stage, row-major over the mesh.
-std::vector<int64_t> coordinates_of(int64_t index, const Transformed& split) {
-  std::vector<int64_t> coordinates(split.axis_sizes.size());
-  for (size_t axis = split.time_axis(); axis-- > 0;) {
-    coordinates[axis] = index % split.axis_sizes[axis];
-    index /= split.axis_sizes[axis];
-  }
-  return coordinates;
-}
+/// The classes of a site, row-major over the ranges of each axis.
+class Grid {
+ public:
+  explicit Grid(ClassRanges ranges) : ranges_(std::move(ranges)) {}
 
-int64_t index_of(const std::vector<int64_t>& coordinates, const Transformed& split) {
-  int64_t index = 0;
-  for (size_t axis = 0; axis < split.time_axis(); ++axis)
-    index = index * split.axis_sizes[axis] + coordinates[axis];
-  return index;
-}
-
-/// Ranks that differ from these coordinates only on `axes`, in row-major order of those axes.
-std::vector<int32_t> members(std::vector<int64_t> coordinates, const std::vector<int>& axes,
-                             const Transformed& split, const std::vector<int32_t>& devices) {
-  std::vector<int32_t> ranks;
-  for (int axis : axes) coordinates[axis] = 0;
-  while (true) {
-    ranks.push_back(devices[index_of(coordinates, split)]);
-    size_t k = axes.size();
-    while (k > 0 && ++coordinates[axes[k - 1]] == split.axis_sizes[axes[k - 1]]) coordinates[axes[--k]] = 0;
-    if (k == 0) return ranks;
+  int64_t size() const {
+    int64_t count = 1;
+    for (const auto& axis : ranges_) count *= static_cast<int64_t>(axis.size());
+    return count;
   }
-}
+
+  std::vector<Interval> at(int64_t index) const {
+    std::vector<Interval> out(ranges_.size());
+    for (size_t axis = ranges_.size(); axis-- > 0;) {
+      int64_t count = static_cast<int64_t>(ranges_[axis].size());
+      out[axis] = ranges_[axis][index % count];
+      index /= count;
+    }
+    return out;
+  }
+
+  /// Classes that differ from this one only on `axes`, in row-major order of those axes.
+  std::vector<int64_t> along(int64_t index, const std::vector<int>& axes) const {
+    std::vector<int64_t> strides(ranges_.size(), 1), out = {index};
+    for (size_t axis = ranges_.size(); axis-- > 1;)
+      strides[axis - 1] = strides[axis] * static_cast<int64_t>(ranges_[axis].size());
+    for (int axis : axes) {
+      int64_t count = static_cast<int64_t>(ranges_[axis].size());
+      std::vector<int64_t> next;
+      for (int64_t one : out)
+        for (int64_t k = 0; k < count; ++k)
+          next.push_back(one + (k - one / strides[axis] % count) * strides[axis]);
+      out = std::move(next);
+    }
+    return out;
+  }
+
+ private:
+  ClassRanges ranges_;
+};
 
 class Materializer {
  public:
@@ -53,23 +65,42 @@ class Materializer {
         library_(program_) {}
 
   Program run() {
-    program_.microbatches = static_cast<int32_t>(plan_.microbatches);
-    program_.optimizer = plan_.optimizer;
-    program_.ranks.resize(plan_.ranks());
-    for (int site = 0; site < ordered_.sites.count(); ++site) materialize_site(site);
+    Grid grid(single_ranges(split_));
+    fill(grid);
     return std::move(program_);
+  }
+
+  Folded run_folded() {
+    Grid grid(class_ranges(atoms_, split_, code_));
+    Fold fold{.devices = ordered_.sites.devices};
+    fold.axis_sizes.assign(split_.axis_sizes.begin(), split_.axis_sizes.begin() + split_.time_axis());
+    int32_t next = 0;
+    for (int site = 0; site < ordered_.sites.count(); ++site) {
+      ordered_.sites.devices[site].clear();
+      for (int64_t k = 0; k < grid.size(); ++k) {
+        ordered_.sites.devices[site].push_back(next++);
+        fold.classes.push_back({site, grid.at(k)});
+      }
+    }
+    fold.group_axes.resize(next);
+    fold.loads.resize(next);
+    fold.results.resize(next);
+    fold_ = &fold;
+    fill(grid);
+    return {std::move(program_), std::move(fold)};
   }
 
  private:
   bool loops() const { return plan_.microbatches > 1; }
 
-  std::vector<int32_t> everyone() const {
-    std::vector<int32_t> ranks(plan_.ranks());
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return ranks;
+  void fill(const Grid& grid) {
+    program_.microbatches = static_cast<int32_t>(plan_.microbatches);
+    program_.optimizer = plan_.optimizer;
+    program_.ranks.resize(grid.size() * ordered_.sites.count());
+    for (int site = 0; site < ordered_.sites.count(); ++site) materialize_site(site, grid);
   }
 
-  void materialize_site(int site) {
+  void materialize_site(int site, const Grid& grid) {
     Placement placement = place_values(code_.sites[site], code_.transfers, site, loops());
     Instantiator instantiator(model_, atoms_, split_, code_.sites[site], placement, library_);
     find_sensitive(code_.sites[site]);
@@ -77,20 +108,23 @@ class Materializer {
       if (segment.in_loop() && !ordered_.starts.contains(segment))
         input_error("plan: stage {} has a backward, which schedule {} does not run; try 1f1b", segment.stage,
                     plan_.schedule);
-    for (size_t d = 0; d < ordered_.sites.devices[site].size(); ++d)
-      fill_rank(site, static_cast<int64_t>(d), placement, instantiator);
+    for (int64_t k = 0; k < grid.size(); ++k) fill_rank(site, k, grid, placement, instantiator);
   }
 
-  void fill_rank(int site, int64_t index, const Placement& placement, Instantiator& instantiator) {
-    const std::vector<int32_t>& devices = ordered_.sites.devices[site];
-    RankProgram& rank = program_.ranks[devices[index]];
-    std::vector<int64_t> coordinates = coordinates_of(index, split_);
+  void fill_rank(int site, int64_t index, const Grid& grid, const Placement& placement,
+                 Instantiator& instantiator) {
+    int32_t id = ordered_.sites.devices[site][index];
+    RankProgram& rank = program_.ranks[id];
+    std::vector<Interval> ranges = grid.at(index);
+    std::vector<int64_t> coordinates(split_.axis_sizes.size());
+    for (size_t axis = 0; axis < ranges.size(); ++axis) coordinates[axis] = ranges[axis].begin;
+    if (fold_) instantiator.stand_for(ranges);
     std::map<Segment, std::vector<BodyId>> bodies = make_bodies(site, coordinates, instantiator);
     instantiator.stand_at(coordinates);
     rank.rank_slots = placement.rank_slots;
     rank.frame_slots = placement.frame_slots;
-    add_loads(site, coordinates, placement, instantiator, rank);
-    add_results(site, placement, instantiator, rank);
+    add_loads(site, coordinates, placement, instantiator, id);
+    add_results(site, placement, instantiator, id);
     rank.actions = rank_actions({.code = code_,
                                  .placement = placement,
                                  .ordered = ordered_,
@@ -104,11 +138,21 @@ class Materializer {
                                        return instantiator.type(value);
                                      },
                                  .microbatches = static_cast<int>(plan_.microbatches)});
-    coordinates[split_.time_axis()] = 0;
-    for (const std::vector<int>& axes : instantiator.groups())
-      rank.groups.push_back(axes == std::vector{Instantiator::kEveryone}
-                                ? everyone()
-                                : members(coordinates, axes, split_, devices));
+    for (const std::vector<int>& axes : instantiator.groups()) add_group(site, index, grid, axes, id);
+  }
+
+  void add_group(int site, int64_t index, const Grid& grid, std::vector<int> axes, int32_t id) {
+    std::vector<int32_t> members;
+    if (axes == std::vector{Instantiator::kEveryone}) {
+      members.resize(program_.ranks.size());
+      std::iota(members.begin(), members.end(), 0);
+      axes.resize(split_.time_axis());
+      std::iota(axes.begin(), axes.end(), 0);
+    } else {
+      for (int64_t k : grid.along(index, axes)) members.push_back(ordered_.sites.devices[site][k]);
+    }
+    program_.ranks[id].groups.push_back(std::move(members));
+    if (fold_) fold_->group_axes[id].push_back(std::move(axes));
   }
 
   // One body per segment and class of coordinates; the library keeps equal ones of several classes once.
@@ -179,7 +223,7 @@ class Materializer {
   }
 
   void add_loads(int site, std::vector<int64_t> coordinates, const Placement& placement,
-                 Instantiator& instantiator, RankProgram& rank) {
+                 Instantiator& instantiator, int32_t rank) {
     const std::vector<Value>& values = code_.sites[site].values;
     for (size_t v = 0; v < values.size(); ++v) {
       if (!values[v].loaded) continue;
@@ -189,23 +233,24 @@ class Materializer {
         if (values[v].stream >= 0 && values[v].stream != ordered_.stream_of(static_cast<int>(m))) continue;
         coordinates[split_.time_axis()] = m;
         instantiator.stand_at(coordinates);
-        rank.loads.push_back({.slot = placement.slot(id),
-                              .microbatch = static_cast<int32_t>(m),
-                              .tensor = values[v].tensor,
-                              .box = instantiator.box(id),
-                              .type = instantiator.type(id),
-                              .state = values[v].state});
+        program_.ranks[rank].loads.push_back({.slot = placement.slot(id),
+                                              .microbatch = static_cast<int32_t>(m),
+                                              .tensor = values[v].tensor,
+                                              .box = instantiator.box(id),
+                                              .type = instantiator.type(id),
+                                              .state = values[v].state});
+        if (fold_) fold_->loads[rank].push_back(instantiator.span_box(id));
       }
     }
     coordinates[split_.time_axis()] = 0;
     instantiator.stand_at(coordinates);
   }
 
-  void add_results(int site, const Placement& placement, const Instantiator& instantiator,
-                   RankProgram& rank) const {
+  void add_results(int site, const Placement& placement, const Instantiator& instantiator, int32_t rank) {
     const SiteCode& code = code_.sites[site];
     auto add = [&](Result::Kind kind, int value, TensorId tensor) {
-      rank.results.push_back({kind, placement.slot(value), tensor, instantiator.box(value)});
+      program_.ranks[rank].results.push_back({kind, placement.slot(value), tensor, instantiator.box(value)});
+      if (fold_) fold_->results[rank].push_back(instantiator.span_box(value));
     };
     if (code.loss >= 0) add(Result::kLoss, code.loss, model_.loss);
     for (auto [value, parameter] : code.gradients) add(Result::kGradient, value, code.values[value].tensor);
@@ -217,11 +262,12 @@ class Materializer {
   const Model& model_;
   const Atoms& atoms_;
   const Plan& plan_;
-  const Ordered& ordered_;
+  Ordered ordered_;  // classes stand where the devices of a site do, where they are folded
   const Transformed& split_;
   Code code_;
   Program program_;
   Library library_;
+  Fold* fold_ = nullptr;
   // Of the site at hand, by segment: axes on which its code depends, and its bodies by coordinates on those.
   std::map<Segment, std::vector<bool>> sensitive_;
   std::map<Segment, std::map<std::vector<int64_t>, BodyId>> made_;
@@ -231,6 +277,10 @@ class Materializer {
 
 Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered) {
   return Materializer(model, atoms, plan, ordered).run();
+}
+
+Folded materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered) {
+  return Materializer(model, atoms, plan, ordered).run_folded();
 }
 
 }  // namespace partita

@@ -17,17 +17,13 @@ std::vector<int64_t> loop_sizes(const Label& label) {
 }
 
 bool empty(const Region& region) {
-  return std::any_of(region.begin(), region.end(), [](const Interval& i) { return i.length() == 0; });
-}
-
-bool apart(const Interval& a, const Interval& b) {
-  return !is_anywhere(a) && !is_anywhere(b) && (a.end <= b.begin || b.end <= a.begin);
+  return std::any_of(region.begin(), region.end(), [](const Span& i) { return i.length() == 0; });
 }
 
 enum class Join { kApart, kMerged, kTwice };
 
 // What is the same all along a loop can be taken from anywhere in it: only the total length counts.
-Join join_anywhere(Interval& into, const Interval& other, int64_t size) {
+Join join_anywhere(Span& into, const Span& other, int64_t size) {
   int64_t length = into.length() + other.length();
   if (length > size) return Join::kTwice;
   into = settled(anywhere(length), size);
@@ -44,13 +40,7 @@ Join join(Region& into, const Region& other, const std::vector<int64_t>& sizes) 
   for (size_t d = 0; d < into.size(); ++d) {
     if (!apart(into[d], other[d])) continue;
     if (differing > 1) return Join::kApart;
-    if (into[d].end == other[d].begin)
-      into[d].end = other[d].end;
-    else if (other[d].end == into[d].begin)
-      into[d].begin = other[d].begin;
-    else
-      return Join::kApart;
-    return Join::kMerged;
+    return merge(into[d], other[d]) ? Join::kMerged : Join::kApart;
   }
   bool loose = is_anywhere(into[differ]) || is_anywhere(other[differ]);
   return differing == 1 && loose ? join_anywhere(into[differ], other[differ], sizes[differ]) : Join::kTwice;
@@ -80,7 +70,7 @@ bool covers_all(const Label& label, const std::vector<Region>& regions) {
   for (int64_t size : loop_sizes(label)) all *= size;
   for (const Region& region : regions) {
     int64_t volume = 1;
-    for (const Interval& interval : region) volume *= interval.length();
+    for (const Span& span : region) volume *= span.length() * span.count;
     held += volume;
   }
   return held == all;
@@ -146,6 +136,43 @@ Addend operator+(const Addend& left, const Addend& right) {
 
 namespace {
 
+// What is the same on all of them counts many times, unless it is the same all along a loop.
+Region sum_along(const Label& label, const Region& region, int axis, const Interval& coordinates) {
+  int moving = -1, free = -1;
+  for (size_t d = 0; d < region.size(); ++d) {
+    if (region[d].steps[axis] != 0 && moving >= 0) throw Clash(Clash::kTwice, label, region);
+    if (region[d].steps[axis] != 0) moving = static_cast<int>(d);
+    if (is_anywhere(region[d])) free = static_cast<int>(d);
+  }
+  Region sum = region;
+  if (moving >= 0) {
+    if (overlaps_along(region[moving], axis, coordinates)) throw Clash(Clash::kTwice, label, region);
+    sum[moving] = union_along(region[moving], axis, coordinates);
+    return sum;
+  }
+  int64_t length = free < 0 ? 0 : region[free].length() * coordinates.length();
+  if (free < 0 || length > loop_sizes(label)[free]) throw Clash(Clash::kTwice, label, region);
+  sum[free] = settled(anywhere(length), loop_sizes(label)[free]);
+  return sum;
+}
+
+}  // namespace
+
+Addend sum_along(const Addend& addend, int axis, const Interval& coordinates) {
+  if (addend.zero || coordinates.length() == 1) return addend;
+  if (addend.complete()) throw Clash(Clash::kBothWhole);
+  Addend sum;
+  for (const auto& [label, regions] : addend.terms) {
+    std::vector<Region>& held = sum.terms[label];
+    for (const Region& region : regions)
+      if (!insert(held, sum_along(label, region, axis, coordinates), loop_sizes(label)))
+        throw Clash(Clash::kTwice, label, region);
+  }
+  return settled(std::move(sum));
+}
+
+namespace {
+
 std::string join_text(const std::vector<std::string>& parts, const char* between) {
   return fmt::format("{}", fmt::join(parts, between));
 }
@@ -165,7 +192,7 @@ std::string show_region(const Label& label, const Region& region, const Model& m
   size_t loop = 0;
   for (const LabelStep& step : label) {
     if (step.loop < 0) continue;
-    const Interval& span = region[loop++];
+    const Span& span = region[loop++];
     if (!is_whole(span, step.size))
       parts.push_back(
           fmt::format("{} of {} of {}", show_span(span), step.size, show_step(step, model, atoms)));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "layout/atoms.h"
-#include "layout/box.h"
+#include "program/span.h"
 
 namespace partita {
 
@@ -27,8 +27,8 @@ struct LabelStep {
 };
 using Label = std::vector<LabelStep>;
 
-/// One interval per loop of a label.
-using Region = std::vector<Interval>;
+/// One span per loop of a label.
+using Region = std::vector<Span>;
 
 /// Which addends of a tensor a value holds: a formal sum. `terms` maps each label to the disjoint regions
 /// held. The labels always add up to the tensor: with every region of every label the value is complete, and
@@ -50,6 +50,10 @@ Addend settled(Addend addend);
 /// The sum of two values of one tensor. Refused where something would count twice, or where the two are cut
 /// in different ways.
 Addend operator+(const Addend& a, const Addend& b);
+
+/// The sum of what the ranks with these coordinates on a mesh axis hold, of one class of ranks. Refused as
+/// above.
+Addend sum_along(const Addend& addend, int axis, const Interval& coordinates);
 
 /// What is incomplete: "0:3 of 8 of x:1.0 summed in fc/mm", "nothing of what comes through operand 0 of
 /// fc/addmm".

@@ -72,8 +72,8 @@ class Application {
   }
 
   void narrow(size_t i, const Pos& pos) {
-    const Interval& span = in_[pos.operand].meaning->box[pos.dim][pos.leaf];
-    Interval before = spans_[i];
+    const Span& span = in_[pos.operand].meaning->box[pos.dim][pos.leaf];
+    Span before = spans_[i];
     if (meet(before, span, spans_[i])) return;
     refuse("its operands disagree about {}: {} has {}, another has {}", loop_name(i),
            show(*in_[pos.operand].meaning), show_span(span), show_span(before));
@@ -305,7 +305,7 @@ class Application {
     if (!meaning.tensor) return meaning;
     meaning.addend = addend_of(o, terms);
     if (meaning.addend.zero) return {.addend = meaning.addend};
-    meaning.box = whole_box(rules_.atoms, meaning.tensor);
+    meaning.box = as_spans(whole_box(rules_.atoms, meaning.tensor));
     for (size_t i = 0; i < spans_.size(); ++i)
       for (const Pos& pos : loops_.loops[i].outs)
         if (pos.operand == static_cast<int>(o)) meaning.box[pos.dim][pos.leaf] = spans_[i];
@@ -319,7 +319,7 @@ class Application {
   const OpLoops& loops_;
   const std::vector<Operand>& in_;
   const std::vector<const TensorType*>& out_;
-  std::vector<Interval> spans_;
+  std::vector<Span> spans_;
 };
 
 }  // namespace

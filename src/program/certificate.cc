@@ -26,14 +26,23 @@ template <class... Args>
 using Known = std::shared_ptr<const Meaning>;
 Known known(Meaning meaning) { return std::make_shared<const Meaning>(std::move(meaning)); }
 
+/// A call of an op that was found right.
+struct Applied {
+  std::vector<Known> in;
+  std::vector<TypeId> types;
+  std::vector<Known> out;
+};
+
 class Certifier {
  public:
-  Certifier(const Model& model, const Atoms& atoms, const Program& program)
+  Certifier(const Model& model, const Atoms& atoms, const Program& program, const Fold& fold)
       : model_(model),
         program_(program),
+        fold_(fold),
         rules_(model, atoms),
         gradients_(rules_, program.optimizer),
-        verified_(program.bodies.size()) {
+        verified_(program.bodies.size()),
+        applied_(program.ranks.size(), std::vector<std::vector<Applied>>(program.bodies.size())) {
     for (const auto& [parameter, gradient] : model.gradients) gradient_of_[parameter] = gradient;
     for (const RankProgram& rank : program.ranks) ranks_.emplace_back(rank, program.microbatches);
     for (size_t b = 0; b < program.bodies.size(); ++b) verified_[b].resize(program.bodies[b].instrs.size());
@@ -48,7 +57,7 @@ class Certifier {
     }
     std::string story = walker.story();
     if (!story.empty()) wrong_.push_back("deadlock: " + story);
-    return wrong_.empty() ? check_outcome(rules_, program_, ranks_) : std::move(wrong_);
+    return wrong_.empty() ? check_outcome(rules_, program_, fold_, ranks_) : std::move(wrong_);
   }
 
  private:
@@ -89,30 +98,68 @@ class Certifier {
     }
   }
 
+  const std::vector<Interval>& coordinates(int32_t rank) const {
+    static const std::vector<Interval> kAlone;
+    return fold_.empty() ? kAlone : fold_.classes[rank].coordinates;
+  }
+
   // --- Before the step ---
 
   void load(int32_t rank) {
-    for (const Load& load : program_.ranks[rank].loads) {
+    Ledger& ledger = ranks_[rank];
+    std::map<Slot, Known> first;  // what moves evenly with the micro-batches is one meaning
+    for (size_t k = 0; k < program_.ranks[rank].loads.size(); ++k) {
+      const Load& load = program_.ranks[rank].loads[k];
       allowed({rank, -1, -1}, [&] {
-        check_load(load);
-        Meaning meaning{.tensor = load.tensor, .box = load.box, .state = load.state};
+        SpanBox part = fold_.empty() ? as_spans(load.box) : standing(fold_.loads[rank][k], coordinates(rank));
+        check_load(load, part, rank);
+        Meaning meaning{.tensor = load.tensor, .box = std::move(part), .state = load.state};
         DType own = model_[load.tensor].dtype, updated = updated_dtype(program_.optimizer, own);
         if (load.state >= 0 && updated != own) meaning.as = updated;
         check_type(rules_, meaning, program_[load.type]);
-        Ledger& ledger = ranks_[rank];
+        Known value = known(std::move(meaning));
+        if (load.slot.space == Space::kFrame) value = shared_in_time(rank, k, value, first[load.slot]);
         ledger.write(load.slot, load.microbatch,
-                     {.meaning = known(std::move(meaning)), .type = load.type, .storage = ledger.allocate()});
+                     {.meaning = std::move(value), .type = load.type, .storage = ledger.allocate()});
       });
     }
   }
 
-  void check_load(const Load& load) const {
+  /// `shared` where it means the same in this micro-batch as `value` does; made from this load and the next
+  /// one of its slot where there is none.
+  Known shared_in_time(int32_t rank, size_t k, const Known& value, Known& shared) const {
+    const std::vector<Load>& loads = program_.ranks[rank].loads;
+    const Load& load = loads[k];
+    if (!shared && k + 1 < loads.size() && loads[k + 1].slot == load.slot &&
+        loads[k + 1].microbatch > load.microbatch) {
+      const SpanBox next =
+          fold_.empty() ? as_spans(loads[k + 1].box) : standing(fold_.loads[rank][k + 1], coordinates(rank));
+      Meaning moving = *value;
+      move_in_time(moving.box, next, load.microbatch, loads[k + 1].microbatch);
+      shared = known(std::move(moving));
+    }
+    return shared && in_microbatch(*shared, load.microbatch) == *value ? shared : value;
+  }
+
+  /// Gives a box the steps that bring it from one micro-batch to what it is in another one.
+  static void move_in_time(SpanBox& box, const SpanBox& next, int32_t from, int32_t to) {
+    if (box.size() != next.size()) return;
+    for (size_t d = 0; d < box.size(); ++d)
+      for (size_t l = 0; l < std::min(box[d].size(), next[d].size()); ++l) {
+        Span& span = box[d][l];
+        span.steps[kTime] = (next[d][l].begin - span.begin) / (to - from);
+        span.begin -= span.steps[kTime] * from;
+        span.end -= span.steps[kTime] * from;
+      }
+  }
+
+  void check_load(const Load& load, const SpanBox& part, int32_t rank) const {
     const Tensor& tensor = model_[load.tensor];
     if (tensor.role == Role::kValue) refuse("loads {}, which the step must compute", tensor.name);
     if (load.state >= 0 && !gradient_of_.contains(load.tensor))
       refuse("loads an optimizer state of {}, which is not trained", tensor.name);
-    if (!inside(load.box, whole_box(rules_.atoms, load.tensor)))
-      refuse("loads {}{}, which is not a part of it", tensor.name, to_text(load.box));
+    if (!inside(hull_of(part, coordinates(rank)), whole_box(rules_.atoms, load.tensor)))
+      refuse("loads {}{}, which is not a part of it", tensor.name, show_spans(part));
   }
 
   // --- One event ---
@@ -138,14 +185,17 @@ class Certifier {
   struct Parcel {
     Known meaning;
     TypeId type;
+    int32_t microbatch = 0;
   };
 
   void happen_transfer(const Event& event, const At& at) {
     const Action& action = action_at(at);
     Ledger& ledger = ranks_[at.rank];
+    if (coordinates(at.rank) != coordinates(action.peer))
+      refuse("its peer {} stands for ranks with other coordinates", action.peer);
     if (event.kind == Event::kSend) {
       const Holding& value = ledger.read(action.slot, action.microbatch);
-      parcels_[event.transfer] = {value.meaning, value.type};
+      parcels_[event.transfer] = {value.meaning, value.type, action.microbatch};
       ledger.send(action.slot, action.microbatch);
     } else if (event.kind == Event::kPostReceive) {
       ledger.write(action.slot, action.microbatch,
@@ -159,7 +209,9 @@ class Certifier {
 
   void arrive(const Event& event, const Action& action, Ledger& ledger) {
     const Parcel& parcel = parcels_[event.transfer];
-    ledger.arrive(action.slot, action.microbatch, parcel.meaning);
+    bool alike = action.slot.space == Space::kFrame && action.microbatch == parcel.microbatch;
+    ledger.arrive(action.slot, action.microbatch,
+                  alike ? parcel.meaning : settled_at(parcel.meaning, parcel.microbatch));
     if (!parcel.type) return;
     TypeId type = ledger.read(action.slot, action.microbatch).type;
     const TensorType &sent = program_[parcel.type], &expected = program_[type];
@@ -192,6 +244,7 @@ class Certifier {
   void do_instr(const At& at, const Instr& instr, Ledger& ledger) {
     std::vector<Holding> in;
     for (Slot slot : instr.in) in.push_back(ledger.read(slot, microbatch(at)));
+    settle_lasting(at, instr, in);
     bool all_known =
         std::all_of(in.begin(), in.end(), [](const Holding& value) { return value.meaning != nullptr; });
     if (!all_known) return forget_outputs(at, instr);
@@ -199,7 +252,9 @@ class Certifier {
       case InstrKind::kCompute:
         return compute(at, instr, in, ledger);
       case InstrKind::kSlice:
-        return make(at, instr, ledger, cut_out(rules_, *in[0].meaning, instr.cut, instr.begin, instr.length));
+        return make(at, instr, ledger,
+                    cut_out(rules_, *in[0].meaning, instr.cut,
+                            offset_of(instr.begin, instr.steps, coordinates(at.rank)), instr.length));
       case InstrKind::kConcat:
         return concat(at, instr, in, ledger);
       case InstrKind::kZeros:
@@ -213,7 +268,7 @@ class Certifier {
             at, instr, ledger,
             cast_to(rules_, *in[0].meaning, program_[in[0].type].dtype, program_[instr.types[0]].dtype));
       case InstrKind::kScale:
-        return rename(at, instr, ledger, in[0], known(gradients_.scaled(*in[0].meaning)));
+        return rename(at, instr, ledger, in[0], remembered(at, gradients_.scaled(*in[0].meaning)));
       case InstrKind::kClip:
         return rename(at, instr, ledger, in[0], known(gradients_.clipped(*in[0].meaning, in[1].meaning)));
       case InstrKind::kSquares:
@@ -223,6 +278,24 @@ class Certifier {
       default:
         return optimize(at, instr, in, ledger);
     }
+  }
+
+  // Values of a micro-batch are known for all micro-batches at once, so that each call is looked at once.
+  // What lasts longer is of one in particular.
+  static Known settled_at(const Known& meaning, int32_t microbatch) {
+    if (!meaning || !moves_in_time(*meaning)) return meaning;
+    return known(in_microbatch(*meaning, microbatch));
+  }
+
+  Known lasting(const At& at, Slot slot, const Known& meaning) const {
+    return slot.space == Space::kRank ? settled_at(meaning, microbatch(at)) : meaning;
+  }
+
+  void settle_lasting(const At& at, const Instr& instr, std::vector<Holding>& in) const {
+    bool lasts = std::any_of(instr.out.begin(), instr.out.end(),
+                             [](Slot slot) { return slot.space == Space::kRank && slot.index >= 0; });
+    if (!lasts || instr.kind == InstrKind::kCompute) return;
+    for (Holding& value : in) value.meaning = settled_at(value.meaning, microbatch(at));
   }
 
   void concat(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
@@ -245,7 +318,7 @@ class Certifier {
   void make(const At& at, const Instr& instr, Ledger& ledger, Meaning meaning) {
     check_type(rules_, meaning, program_[instr.types[0]]);
     ledger.write(instr.out[0], microbatch(at),
-                 {.meaning = known(std::move(meaning)),
+                 {.meaning = remembered(at, std::move(meaning)),
                   .type = instr.types[0],
                   .storage = ledger.allocate(),
                   .made = at});
@@ -263,7 +336,7 @@ class Certifier {
   void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
     const TensorType &a = program_[in[0].type], &b = program_[in[1].type];
     if (a.shape != b.shape || a.dtype != b.dtype) refuse("adds {} to {}", to_text(b), to_text(a));
-    rename(at, instr, ledger, in[0], known(total(instr, *in[0].meaning, *in[1].meaning, a)));
+    rename(at, instr, ledger, in[0], remembered(at, total(instr, *in[0].meaning, *in[1].meaning, a)));
   }
 
   /// What `there` means when `more` is added to it.
@@ -273,43 +346,68 @@ class Certifier {
     return sum_of(rules_, {&a, &b});
   }
 
-  void accumulate(const At& at, const Instr& instr, const std::vector<Holding>& in, const Meaning& made,
+  void accumulate(const At& at, const Instr& instr, const std::vector<Holding>& in, const Known& made,
                   Ledger& ledger) {
     const Holding& there = in[instr.into];
     const TensorType &type = program_[there.type], &added = program_[instr.types[0]];
     if (type != added) refuse("adds {} to {}", to_text(added), to_text(type));
     for (int k : operands_of(instr))
       if (in[k].storage == there.storage) refuse("reads {}, to which it adds", to_text(instr.in[k]));
-    rename(at, instr, ledger, there, known(total(instr, *there.meaning, made, type)));
+    rename(at, instr, ledger, there, known(total(instr, *there.meaning, *made, type)));
   }
 
   // --- Compute ---
 
   void compute(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
+    const Applied& call = applied(at, instr, in);
+    if (instr.into >= 0) return accumulate(at, instr, in, lasting(at, instr.out[0], call.out[0]), ledger);
+    for (size_t o = 0; o < call.out.size(); ++o) {
+      if (instr.out[o].index < 0) continue;
+      Holding value{.meaning = lasting(at, instr.out[o], call.out[o]), .type = instr.types[o], .made = at};
+      value.storage = instr.view ? in[0].storage : ledger.allocate();
+      value.seen = instr.view ? in[0].seen : 0;
+      value.overlapping = instr.view && (in[0].overlapping || numel(program_[instr.types[o]].shape) >
+                                                                  numel(program_[in[0].type].shape));
+      ledger.write(instr.out[o], microbatch(at), std::move(value));
+    }
+  }
+
+  Applied& last_at(const At& at) {
+    std::vector<Applied>& body = applied_[at.rank][action_at(at).body.value];
+    if (body.empty()) body.resize(program_[action_at(at).body].instrs.size());
+    return body[at.instr];
+  }
+
+  /// The same object where an instruction makes the same again, so that what follows can see that.
+  Known remembered(const At& at, Meaning meaning) {
+    std::vector<Known>& last = last_at(at).out;
+    if (last.empty() || *last[0] != meaning) last = {known(std::move(meaning))};
+    return last[0];
+  }
+
+  /// In most micro-batches an op is called on the same.
+  const Applied& applied(const At& at, const Instr& instr, const std::vector<Holding>& in) {
+    Applied& last = last_at(at);
+    bool same = last.in.size() == in.size() && !last.out.empty();
+    for (size_t k = 0; same && k < in.size(); ++k)
+      same =
+          static_cast<int>(k) == instr.into || (last.in[k] == in[k].meaning && last.types[k] == in[k].type);
+    if (same) return last;
     std::vector<const TensorType*> out = output_types(instr);
     std::vector<int> operands = operands_of(rules_, instr);
     std::vector<Operand> operand_values;
-    std::vector<TypeId> types;
-    for (int k : operands) {
+    for (int k : operands)
       operand_values.push_back({in[k].meaning.get(), &program_[in[k].type], instr.in[k]});
-      types.push_back(in[k].type);
-    }
     gradients_.check_scaled(operand_values);
     std::vector<Meaning> meanings = apply(rules_, instr.op, operand_values, out);
-    // Attributes depend on local shapes only; most ranks and micro-batches share them.
+    Applied call;
+    for (const Holding& value : in) call.in.push_back(value.meaning), call.types.push_back(value.type);
+    for (Meaning& meaning : meanings) call.out.push_back(known(std::move(meaning)));
+    // Attributes depend on local shapes only.
     std::vector<TypeId>& verified = verified_[action_at(at).body.value][at.instr];
-    if (types.empty() || verified != types) check_call(rules_, instr, operands, operand_values, out);
-    verified = std::move(types);
-    if (instr.into >= 0) return accumulate(at, instr, in, meanings[0], ledger);
-    for (size_t o = 0; o < meanings.size(); ++o) {
-      if (instr.out[o].index < 0) continue;
-      Holding value{.meaning = known(std::move(meanings[o])), .type = instr.types[o], .made = at};
-      value.storage = instr.view ? in[0].storage : ledger.allocate();
-      value.seen = instr.view ? in[0].seen : 0;
-      value.overlapping =
-          instr.view && (in[0].overlapping || numel(out[o]->shape) > numel(program_[in[0].type].shape));
-      ledger.write(instr.out[o], microbatch(at), std::move(value));
-    }
+    if (verified.empty() || verified != call.types) check_call(rules_, instr, operands, operand_values, out);
+    verified = call.types;
+    return last = std::move(call);
   }
 
   std::vector<const TensorType*> output_types(const Instr& instr) const {
@@ -344,25 +442,66 @@ class Certifier {
       for (const At& at : members) forget_outputs(at, instr_at(at));
       return;
     }
-    std::vector<const Meaning*> meanings;
-    for (const Holding& value : in) meanings.push_back(value.meaning.get());
     const Instr& first = instr_at(members[0]);
-    if (first.kind == InstrKind::kAllGather)
-      return gather(members, joined(rules_, meanings, first.cut, first.pieces));
+    if (first.kind == InstrKind::kAllGather) return gather(members, in);
+    std::vector<Meaning> sums;
+    for (size_t m = 0; m < members.size(); ++m) sums.push_back(sum_of_class(members[m], *in[m].meaning));
+    std::vector<const Meaning*> meanings;
+    for (const Meaning& sum : sums) meanings.push_back(&sum);
     Meaning sum = sum_of(rules_, meanings);
     if (first.kind == InstrKind::kReduceScatter) return scatter(members, sum);
-    Known shared = known(std::move(sum));
+    Known shared = remembered(members[0], std::move(sum));
     for (size_t m = 0; m < members.size(); ++m)
       rename(members[m], instr_at(members[m]), ranks_[members[m].rank], in[m], shared);
   }
 
+  /// The mesh axes that a collective runs along inside of a class.
+  const std::vector<int>& axes_at(const At& at) const {
+    static const std::vector<int> kAlone;
+    return fold_.empty() ? kAlone : fold_.group_axes[at.rank][instr_at(at).group];
+  }
+
+  Meaning sum_of_class(const At& at, Meaning meaning) const {
+    // The last axes cut finest: what they hold together touches first.
+    const std::vector<int>& axes = axes_at(at);
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
+      meaning = sum_along(rules_, meaning, *axis, coordinates(at.rank)[*axis]);
+    return meaning;
+  }
+
+  /// Pieces [first, last) of the declared ones that the ranks of a class bring or get; equal where many do.
+  std::pair<size_t, size_t> pieces_of(const At& at, size_t first) const {
+    const Instr& instr = instr_at(at);
+    const std::vector<int>& axes = axes_at(at);
+    if (axes.size() > 1) refuse("cuts along {} axes at once", axes.size());
+    size_t count = axes.empty() ? 1 : coordinates(at.rank)[axes[0]].length();
+    for (size_t k = first; k < first + count; ++k)
+      if (instr.pieces[k] != instr.pieces[first]) refuse("cuts unequal pieces for ranks of one class");
+    return {first, first + count};
+  }
+
   Holding read_member(const At& at, int32_t first) const {
     try {
-      return ranks_[at.rank].read(instr_at(at).in[0], microbatch(at));
+      std::vector<Holding> in = {ranks_[at.rank].read(instr_at(at).in[0], microbatch(at))};
+      settle_lasting(at, instr_at(at), in);
+      return in[0];
     } catch (const Refused& refused) {
       if (at.rank == first) throw;
       refuse("at the same time {} {}", place(at), refused.what());
     }
+  }
+
+  /// Classes of a group run along the same axes and have the same coordinates on the others.
+  bool shares_group(const At& a, const At& b) const {
+    if (fold_.empty()) return true;
+    const std::vector<Interval>&left = coordinates(a.rank), &right = coordinates(b.rank);
+    const std::vector<int>& axes = axes_at(a);
+    if (axes != axes_at(b) || left.size() != right.size()) return false;
+    for (size_t axis = 0; axis < left.size(); ++axis)
+      if (left[axis] != right[axis] &&
+          std::find(axes.begin(), axes.end(), static_cast<int>(axis)) == axes.end())
+        return false;
+    return true;
   }
 
   /// Members bring tensors of one dtype, and agree on where pieces lie.
@@ -370,6 +509,8 @@ class Certifier {
     const Instr& first = instr_at(members[0]);
     for (size_t m = 0; m < members.size(); ++m) {
       const Instr& instr = instr_at(members[m]);
+      if (!shares_group(members[m], members[0]))
+        refuse("rank {} is in another group than rank {}", members[m].rank, members[0].rank);
       if (instr.cut != first.cut || instr.pieces != first.pieces)
         refuse("rank {} cuts it in another way than rank {}", members[m].rank, members[0].rank);
       if (!in[m].type || !in[0].type || first.kind == InstrKind::kAllGather) continue;
@@ -380,17 +521,43 @@ class Certifier {
     }
   }
 
-  void gather(const std::vector<At>& members, const Meaning& whole) {
+  void gather(const std::vector<At>& members, const std::vector<Holding>& in) {
+    std::vector<Meaning> brought;
+    std::vector<int64_t> lengths;
+    size_t next = 0;
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Instr& instr = instr_at(members[m]);
+      auto [first, last] = pieces_of(members[m], next);
+      lengths.push_back(instr.pieces[first] * static_cast<int64_t>(last - first));
+      brought.push_back(*in[m].meaning);
+      for (int axis : axes_at(members[m]))
+        brought.back() =
+            joined_along(rules_, brought.back(), instr.cut, axis, coordinates(members[m].rank)[axis]);
+      next = last;
+    }
+    std::vector<const Meaning*> meanings;
+    for (const Meaning& meaning : brought) meanings.push_back(&meaning);
+    Meaning whole = joined(rules_, meanings, instr_at(members[0]).cut, lengths);
     for (const At& at : members) make(at, instr_at(at), ranks_[at.rank], whole);
   }
 
   void scatter(const std::vector<At>& members, const Meaning& sum) {
     int64_t begin = 0;
-    for (size_t m = 0; m < members.size(); ++m) {
-      const Instr& instr = instr_at(members[m]);
-      make(members[m], instr, ranks_[members[m].rank],
-           cut_out(rules_, sum, instr.cut, begin, instr.pieces[m]));
-      begin += instr.pieces[m];
+    size_t next = 0;
+    for (const At& at : members) {
+      const Instr& instr = instr_at(at);
+      auto [first, last] = pieces_of(at, next);
+      Steps steps = {};
+      int64_t origin = begin, length = instr.pieces[first];
+      for (int axis : axes_at(at)) {
+        if (last - first == 1) continue;
+        steps[axis] = length;
+        origin -= length * coordinates(at.rank)[axis].begin;
+      }
+      make(at, instr, ranks_[at.rank],
+           cut_out(rules_, sum, instr.cut, offset_of(origin, steps, coordinates(at.rank)), length));
+      begin += length * static_cast<int64_t>(last - first);
+      next = last;
     }
     const Cut& cut = instr_at(members[0]).cut;
     if (!sum.addend.zero && leaf_of(rules_, sum, cut).length() != begin)
@@ -438,7 +605,7 @@ class Certifier {
     if (gradient.clipped != program_.optimizer.needs_norm())
       refuse("updates {} with {}, needs it {}", show(parameter), show(gradient),
              gradient.clipped ? "not clipped" : "clipped");
-    Box met;
+    SpanBox met;
     if (!meet(parameter.box, gradient.box, met))
       refuse("updates {} with another part of its gradient, {}", show(parameter), show(gradient));
   }
@@ -451,10 +618,12 @@ class Certifier {
 
   const Model& model_;
   const Program& program_;
+  const Fold& fold_;
   Rules rules_;
   GradientRules gradients_;
   std::vector<std::vector<std::vector<TypeId>>>
-      verified_;  // body, instruction -> operand types last found right
+      verified_;  // body, instruction: operand types last found right
+  std::vector<std::vector<std::vector<Applied>>> applied_;  // rank, body, instruction: what it last did
   std::map<TensorId, TensorId> gradient_of_;
   std::vector<Ledger> ranks_;
   std::map<int32_t, Parcel> parcels_;
@@ -464,8 +633,13 @@ class Certifier {
 }  // namespace
 
 std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program) {
-  std::vector<std::string> wrong = check(program, model);
-  return wrong.empty() ? Certifier(model, atoms, program).run() : wrong;
+  return certify(model, atoms, program, Fold{});
+}
+
+std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program,
+                                 const Fold& fold) {
+  std::vector<std::string> wrong = check(program, model, fold);
+  return wrong.empty() ? Certifier(model, atoms, program, fold).run() : wrong;
 }
 
 }  // namespace partita

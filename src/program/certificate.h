@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "layout/atoms.h"
+#include "program/fold.h"
 #include "program/program.h"
 
 namespace partita {
@@ -20,5 +21,10 @@ namespace partita {
 /// - in the end the loss, every gradient, every updated parameter and buffer is there, complete, and updated
 /// once. REQUIRES: check(model) is empty and atoms == find_atoms(model).
 std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program);
+
+/// The same of all ranks that a Program of classes stands for; its cost grows with the classes, not with the
+/// ranks. Sentences name classes as ranks.
+std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program,
+                                 const Fold& fold);
 
 }  // namespace partita

@@ -18,10 +18,13 @@ bool in_range(int64_t index, const Items& items) {
 
 class Checker {
  public:
-  Checker(const Program& program, const Model& model) : program_(program), model_(model) {}
+  Checker(const Program& program, const Model& model, const Fold& fold)
+      : program_(program), model_(model), fold_(fold) {}
 
   std::vector<std::string> run() {
     if (program_.microbatches < 1) say("the program has {} micro-batches", program_.microbatches);
+    if (!fold_.empty()) check_fold();
+    if (!wrong_.empty()) return std::move(wrong_);
     for (size_t t = 0; t < program_.types.size(); ++t) type(t);
     for (const Body& body : program_.bodies) check_body(body);
     for (size_t r = 0; r < program_.ranks.size(); ++r) check_rank(static_cast<int32_t>(r));
@@ -32,6 +35,44 @@ class Checker {
   template <class... Args>
   void say(fmt::format_string<Args...> text, Args&&... args) {
     wrong_.push_back(where_ + fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  /// The classes of a site are all of its ranks, each once.
+  void check_fold() {
+    size_t count = program_.ranks.size();
+    if (fold_.classes.size() != count || fold_.group_axes.size() != count || fold_.loads.size() != count ||
+        fold_.results.size() != count)
+      return say("{} classes for {} programs", fold_.classes.size(), count);
+    std::vector<int64_t> ranks(fold_.devices.size());
+    for (size_t c = 0; c < count; ++c) {
+      const RankClass& mine = fold_.classes[c];
+      const RankProgram& program = program_.ranks[c];
+      bool right = in_range(mine.site, fold_.devices) && mine.coordinates.size() == fold_.axis_sizes.size() &&
+                   fold_.group_axes[c].size() == program.groups.size() &&
+                   fold_.loads[c].size() == program.loads.size() &&
+                   fold_.results[c].size() == program.results.size();
+      for (size_t a = 0; right && a < mine.coordinates.size(); ++a) {
+        const Interval& range = mine.coordinates[a];
+        right = range.begin >= 0 && range.begin < range.end && range.end <= fold_.axis_sizes[a] &&
+                (a < kFoldAxes || range.length() == 1);
+      }
+      for (const auto& axes : fold_.group_axes[c])
+        right &= std::all_of(axes.begin(), axes.end(), [&](int a) { return in_range(a, fold_.axis_sizes); });
+      if (!right) return say("class {} is not one of ranks of the mesh", c);
+      ranks[mine.site] += fold_.ranks(static_cast<int32_t>(c));
+      for (size_t other = 0; other < c; ++other)
+        if (meets(mine, fold_.classes[other])) say("classes {} and {} share ranks", other, c);
+    }
+    for (size_t s = 0; s < ranks.size(); ++s)
+      if (ranks[s] != static_cast<int64_t>(fold_.devices[s].size()))
+        say("site {} has {} ranks, its classes have {}", s, fold_.devices[s].size(), ranks[s]);
+  }
+
+  static bool meets(const RankClass& a, const RankClass& b) {
+    bool met = a.site == b.site;
+    for (size_t k = 0; met && k < a.coordinates.size(); ++k)
+      met = a.coordinates[k].begin < b.coordinates[k].end && b.coordinates[k].begin < a.coordinates[k].end;
+    return met;
   }
 
   void type(size_t t) {
@@ -197,15 +238,17 @@ class Checker {
       if (!row_of(instr.kind).collective) continue;
       if (!in_range(instr.group, self_->groups)) {
         say("body {} speaks to group {} of {}", body.name, instr.group, self_->groups.size());
-      } else if (row_of(instr.kind).cut && instr.pieces.size() != self_->groups[instr.group].size()) {
+      } else if (row_of(instr.kind).cut &&
+                 static_cast<int64_t>(instr.pieces.size()) != fold_.members(program_, rank_, instr.group)) {
         say("body {} has {} pieces for a group of {}", body.name, instr.pieces.size(),
-            self_->groups[instr.group].size());
+            fold_.members(program_, rank_, instr.group));
       }
     }
   }
 
   const Program& program_;
   const Model& model_;
+  const Fold& fold_;
   std::vector<std::string> wrong_;
   std::string where_;
   int32_t rank_ = 0;
@@ -214,8 +257,8 @@ class Checker {
 
 }  // namespace
 
-std::vector<std::string> check(const Program& program, const Model& model) {
-  return Checker(program, model).run();
+std::vector<std::string> check(const Program& program, const Model& model, const Fold& fold) {
+  return Checker(program, model, fold).run();
 }
 
 }  // namespace partita

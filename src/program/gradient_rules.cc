@@ -74,7 +74,8 @@ void GradientRules::check_norm(const std::shared_ptr<const Meaning>& norm) {
   if (norm == norm_) return;
   if (norm->squares.empty()) refuse("takes {} for the norm of the gradients", show(*norm));
   std::map<TensorId, std::vector<Box>> parts;
-  for (const auto& [tensor, box] : norm->squares) parts[tensor].push_back(box);
+  for (const auto& [tensor, part] : norm->squares)
+    for (Box& box : boxes_of(part)) parts[tensor].push_back(std::move(box));
   for (const auto& [gradient, count] : parameters_of_) {
     int64_t counted = 0, all = count * numel(rules_.model[gradient].shape);
     for (const Box& box : parts[gradient]) counted += numel(shape_of(box));

@@ -31,6 +31,38 @@ void check_same_tensor(const Rules& rules, const Meaning& a, const Meaning& b) {
     refuse("{} and {} are not pieces of one tensor", show(rules, a), show(rules, b));
 }
 
+/// The leaf of a part that moves along an axis, as far as there is one.
+const Span* moving_leaf(const SpanBox& part, int axis) {
+  for (const auto& leaves : part)
+    for (const Span& leaf : leaves)
+      if (leaf.steps[axis] != 0) return &leaf;
+  return nullptr;
+}
+
+bool moves_along(const Addend& addend, int axis) {
+  for (const auto& [label, regions] : addend.terms)
+    for (const Region& region : regions)
+      for (const Span& span : region)
+        if (span.steps[axis] != 0) return true;
+  return false;
+}
+
+/// What the squares of all ranks of a class are of.
+SpanBox union_of(const Rules& rules, const Meaning& meaning, const SpanBox& part, int axis,
+                 const Interval& coordinates) {
+  SpanBox whole = part;
+  int moving = 0;
+  for (auto& leaves : whole)
+    for (Span& leaf : leaves) {
+      if (leaf.steps[axis] == 0) continue;
+      ++moving;
+      if (!overlaps_along(leaf, axis, coordinates)) leaf = union_along(leaf, axis, coordinates);
+    }
+  if (moving != 1 || moving_leaf(whole, axis))
+    refuse("{}: a part of a gradient would count {} times", show(rules, meaning), coordinates.length());
+  return whole;
+}
+
 }  // namespace
 
 std::string to_text(const Meaning& meaning, const Model& model, const Atoms& atoms) {
@@ -54,6 +86,19 @@ Rules::Rules(const Model& model, const Atoms& atoms) : model(model), atoms(atoms
     rule.reads_apart = !relate(rule.whole).reads.empty();
     rules_.push_back(std::move(rule));
   }
+}
+
+bool moves_in_time(const Meaning& meaning) {
+  return moving_leaf(meaning.box, kTime) || moves_along(meaning.addend, kTime);
+}
+
+Meaning in_microbatch(Meaning meaning, int32_t microbatch) {
+  for (auto& leaves : meaning.box)
+    for (Span& leaf : leaves) leaf = stand_at(leaf, kTime, microbatch);
+  for (auto& [label, regions] : meaning.addend.terms)
+    for (Region& region : regions)
+      for (Span& span : region) span = stand_at(span, kTime, microbatch);
+  return meaning;
 }
 
 Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
@@ -95,13 +140,13 @@ Meaning as_addend(const Rules& rules, OpId sum, const Meaning& meaning, const Te
   return apply(rules, sum, operands, {&type})[0];
 }
 
-const Interval& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut) {
+const Span& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut) {
   bool exists = !meaning.addend.zero && meaning.squares.empty() &&
                 static_cast<size_t>(cut.dim) < meaning.box.size() &&
                 static_cast<size_t>(cut.leaf) < meaning.box[cut.dim].size();
   if (!exists)
     refuse("cuts leaf {} of dimension {}, which {} does not have", cut.leaf, cut.dim, show(rules, meaning));
-  const std::vector<Interval>& leaves = meaning.box[cut.dim];
+  const std::vector<Span>& leaves = meaning.box[cut.dim];
   int64_t outer = 1, inner = 1;
   for (size_t l = 0; l < leaves.size(); ++l) {
     if (!has_length(leaves[l])) refuse("the lengths of {} are not known", show(rules, meaning));
@@ -120,7 +165,7 @@ Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, c
   int64_t size = 0;
   for (size_t m = 0; m < members.size(); ++m) {
     const Meaning& next = *members[m];
-    Interval span = leaf_of(rules, next, cut);
+    Span span = leaf_of(rules, next, cut);
     if (span.length() != pieces[m])
       refuse("member {} brings {}, a piece of {}; {} was declared", m, show(rules, next), span.length(),
              pieces[m]);
@@ -129,13 +174,13 @@ Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, c
     check_same_tensor(rules, whole, next);
     if (next.addend != whole.addend)
       refuse("joins {} and {}, which hold different addends", show(rules, whole), show(rules, next));
-    Interval& at = whole.box[cut.dim][cut.leaf];
+    Span& at = whole.box[cut.dim][cut.leaf];
     bool loose = is_anywhere(at) || is_anywhere(span);
-    if (!loose && at.end != span.begin)
+    if (!loose && (at.end != span.begin || at.steps != span.steps))
       refuse("joins {} and then {}: the pieces do not follow each other in the order of the group",
              show(rules, whole), show(rules, next));
-    Box rest = next.box;
-    Interval grown = loose ? anywhere(at.length() + span.length()) : Interval{at.begin, span.end};
+    SpanBox rest = next.box;
+    Span grown = loose ? anywhere(at.length() + span.length()) : Span{at.begin, span.end, at.steps};
     rest[cut.dim][cut.leaf] = at;
     if (!meet(whole.box, rest, whole.box))
       refuse("joins {} and {}, which differ in more than the leaf that is joined", show(rules, whole),
@@ -144,8 +189,41 @@ Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, c
   }
   int64_t all = rules.atoms.sizes[rules.atoms[whole.tensor][cut.dim][cut.leaf].value];
   if (size > all) refuse("joins {} of {} elements", size, all);
-  Interval& at = whole.box[cut.dim][cut.leaf];
+  Span& at = whole.box[cut.dim][cut.leaf];
   at = settled(at, all);
+  return whole;
+}
+
+Meaning sum_along(const Rules& rules, const Meaning& meaning, int axis, const Interval& coordinates) {
+  if (meaning.addend.zero || coordinates.length() == 1) return meaning;
+  Meaning sum = meaning;
+  for (auto& [tensor, part] : sum.squares) part = union_of(rules, meaning, part, axis, coordinates);
+  if (!sum.squares.empty()) return sum;
+  if (moving_leaf(meaning.box, axis))
+    refuse("{} are different parts, they cannot be added", show_part(rules, meaning));
+  try {
+    sum.addend = sum_along(meaning.addend, axis, coordinates);
+  } catch (const Clash& clash) {
+    refuse("adds up {}: {}", show_part(rules, meaning), to_text(clash, rules.model, rules.atoms));
+  }
+  return sum;
+}
+
+Meaning joined_along(const Rules& rules, const Meaning& meaning, const Cut& cut, int axis,
+                     const Interval& coordinates) {
+  if (coordinates.length() == 1) return meaning;
+  const Span& span = leaf_of(rules, meaning, cut);
+  Meaning whole = meaning;
+  whole.box[cut.dim][cut.leaf].steps[axis] = 0;
+  if (moving_leaf(whole.box, axis) || moves_along(meaning.addend, axis))
+    refuse("joins {}, which differ in more than the leaf that is joined", show(rules, meaning));
+  if (is_anywhere(span)) {
+    whole.box[cut.dim][cut.leaf] = anywhere(span.length() * coordinates.length());
+  } else {
+    if (span.steps[axis] != span.length())
+      refuse("joins {}: the pieces do not follow each other in the order of the group", show(rules, meaning));
+    whole.box[cut.dim][cut.leaf] = union_along(span, axis, coordinates);
+  }
   return whole;
 }
 
@@ -153,20 +231,26 @@ Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, c
 /// may be open; check_type compares the sizes of all dimensions whose lengths are known.
 static bool same_everywhere(const Meaning& meaning, const Cut& cut) {
   if (static_cast<size_t>(cut.dim) >= meaning.box.size()) return false;
-  const std::vector<Interval>& leaves = meaning.box[cut.dim];
-  return std::any_of(leaves.begin(), leaves.end(), [](const Interval& leaf) { return !has_length(leaf); }) &&
+  const std::vector<Span>& leaves = meaning.box[cut.dim];
+  return std::any_of(leaves.begin(), leaves.end(), [](const Span& leaf) { return !has_length(leaf); }) &&
          std::all_of(leaves.begin(), leaves.end(), is_anywhere);
 }
 
-Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, int64_t begin, int64_t length) {
+Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, const Offset& begin,
+                int64_t length) {
   if (whole.addend.zero || same_everywhere(whole, cut)) return whole;
-  Interval span = leaf_of(rules, whole, cut);
-  if (begin < 0 || length < 0 || begin + length > span.length())
-    refuse("takes {}:{} of {}, which is {} long there", begin, begin + length, show(rules, whole),
+  Span span = leaf_of(rules, whole, cut);
+  if (begin.least < 0 || length < 0 || begin.most + length > span.length())
+    refuse("takes {}:{} of {}, which is {} long there", begin.least, begin.most + length, show(rules, whole),
            span.length());
   Meaning piece = whole;
-  piece.box[cut.dim][cut.leaf] =
-      is_anywhere(span) ? anywhere(length) : Interval{span.begin + begin, span.begin + begin + length};
+  Span& at = piece.box[cut.dim][cut.leaf];
+  if (is_anywhere(span)) {
+    at = anywhere(length);
+    return piece;
+  }
+  at = {span.begin + begin.begin, span.begin + begin.begin + length, span.steps};
+  for (int axis = 0; axis < kFoldAxes; ++axis) at.steps[axis] += begin.steps[axis];
   return piece;
 }
 
@@ -182,7 +266,7 @@ void check_type(const Rules& rules, const Meaning& meaning, const TensorType& ty
   for (size_t d = 0; fits && d < meaning.box.size(); ++d) {
     int64_t size = 1;
     bool known = true;
-    for (const Interval& leaf : meaning.box[d]) size *= leaf.length(), known &= has_length(leaf);
+    for (const Span& leaf : meaning.box[d]) size *= leaf.length(), known &= has_length(leaf);
     if (known) fits = size == type.shape[d];
   }
   if (!fits) refuse("makes {} of dtype {} as {}", show(rules, meaning), dtype_name(dtype), to_text(type));

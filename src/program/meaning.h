@@ -8,6 +8,7 @@
 #include "layout/atoms.h"
 #include "model/row.h"
 #include "program/addend.h"
+#include "program/fold.h"
 #include "program/program.h"
 
 namespace partita {
@@ -17,13 +18,13 @@ namespace partita {
 /// tensor, or its master copy. A sum of squares belongs to no tensor either, but to parts of gradients.
 struct Meaning {
   TensorId tensor;
-  Box box;  // of spans, see span.h
+  SpanBox box;
   int32_t version = 0, state = -1;
   Addend addend;
   std::optional<DType> as;  // a copy in this dtype, not the tensor's own
   bool scaled = false;      // the gradient of the loss, times the loss scale
   bool clipped = false;     // a gradient after kClip
-  std::vector<std::pair<TensorId, Box>> squares;
+  std::vector<std::pair<TensorId, SpanBox>> squares;
   bool operator==(const Meaning&) const = default;
 };
 std::string to_text(const Meaning& meaning, const Model& model, const Atoms& atoms);
@@ -76,14 +77,23 @@ std::vector<int> operands_of(const Rules& rules, const Instr& instr);
 /// the one operand that it is, with zeros for the other. Refused where it is neither.
 Meaning as_addend(const Rules& rules, OpId sum, const Meaning& meaning, const TensorType& type);
 
+/// The meaning in one micro-batch of a value that moves with them.
+Meaning in_microbatch(Meaning meaning, int32_t microbatch);
+bool moves_in_time(const Meaning& meaning);
+
 /// Combine meanings along a cut. Refused with the reason.
 Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members);
 Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, const Cut& cut,
                const std::vector<int64_t>& pieces);
-Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, int64_t begin, int64_t length);
+/// The same of the ranks of one class with these coordinates on a mesh axis, which bring equal pieces.
+Meaning sum_along(const Rules& rules, const Meaning& meaning, int axis, const Interval& coordinates);
+Meaning joined_along(const Rules& rules, const Meaning& meaning, const Cut& cut, int axis,
+                     const Interval& coordinates);
+Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, const Offset& begin,
+                int64_t length);
 
 /// The leaf a cut names. Refused unless it exists in the value and outer and inner are the sizes around it.
-const Interval& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut);
+const Span& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut);
 
 /// Refused unless `type` is that of a value with this meaning: local shape and its dtype; one float64 for a
 /// sum of squares.

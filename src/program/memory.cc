@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "program/local_view.h"
 #include "program/slot_table.h"
@@ -21,11 +22,38 @@ bool lie_alike(const Lie& a, const Lie& b) {
   return true;
 }
 
+/// What kernels take beside their outputs; ranks and micro-batches that call one on the same types share it.
+struct KernelBytes {
+  Bytes retained = 0, workspace = 0;
+};
+class Hidden {
+ public:
+  Hidden(const Model& model, const Program& program) : model_(model), program_(program) {}
+
+  const KernelBytes& of(const Instr& instr, const std::vector<TypeId>& in) {
+    Entry& entry = entries_[&instr];
+    if (entry.known && entry.in == in) return entry.bytes;
+    OpView view = local_view(model_, program_, instr, in);
+    entry = {true, in, {instr.view ? 0 : retained_of(view), workspace_of(view)}};
+    return entry.bytes;
+  }
+
+ private:
+  struct Entry {
+    bool known = false;
+    std::vector<TypeId> in;
+    KernelBytes bytes;
+  };
+  const Model& model_;
+  const Program& program_;
+  std::unordered_map<const Instr*, Entry> entries_;
+};
+
 /// Walks one rank twice: what a storage turns out to be for is known only at the end of the first time.
 class RankWalk {
  public:
-  RankWalk(const Model& model, const Program& program, const RankProgram& rank)
-      : model_(model), program_(program), rank_(rank), names_(rank, program.microbatches) {
+  RankWalk(const Model& model, const Program& program, const RankProgram& rank, Hidden& hidden)
+      : model_(model), program_(program), rank_(rank), hidden_(hidden), names_(rank, program.microbatches) {
     for (const auto& [parameter, gradient] : model.gradients) gradients_.insert(gradient);
   }
 
@@ -119,9 +147,8 @@ class RankWalk {
     if (instr.into >= 0) return accumulate(instr);
     std::vector<TypeId> in;
     for (Slot slot : instr.in) in.push_back(name(slot).type);
-    OpView view = local_view(model_, program_, instr, in);
-    if (!instr.view) find_gaps(instr, view);
-    Bytes unkept = 0, retained = instr.view ? 0 : retained_of(view);
+    auto [retained, workspace] = hidden(instr, in);
+    Bytes unkept = 0;
     for (size_t o = 0; o < instr.out.size(); ++o) {
       if (!instr.types[o]) continue;
       Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]) + (o == 0 ? retained : 0);
@@ -141,12 +168,22 @@ class RankWalk {
       give(instr.out[o], storage, instr.types[o]);
       if (strides != program_[instr.types[o]].strides) name(instr.out[o]).gaps = std::move(strides);
     }
-    mark(action, number, unkept + workspace_of(view));
+    mark(action, number, unkept + workspace);
   }
 
   Lie lie(Slot slot) {
     const TensorType& type = program_[name(slot).type];
     return {type.shape, name(slot).gaps.empty() ? type.strides : name(slot).gaps};
+  }
+
+  /// What lies with gaps is looked at each time.
+  KernelBytes hidden(const Instr& instr, const std::vector<TypeId>& in) {
+    bool gaps =
+        std::any_of(instr.in.begin(), instr.in.end(), [&](Slot slot) { return !name(slot).gaps.empty(); });
+    if (instr.view || !gaps) return hidden_.of(instr, in);
+    OpView view = local_view(model_, program_, instr, in);
+    find_gaps(instr, view);
+    return {retained_of(view), workspace_of(view)};
   }
 
   void find_gaps(const Instr& instr, OpView& view) {
@@ -226,6 +263,7 @@ class RankWalk {
   const Model& model_;
   const Program& program_;
   const RankProgram& rank_;
+  Hidden& hidden_;
   std::set<TensorId> gradients_;
   const std::vector<Storage>* causes_ = nullptr;
   std::vector<Storage> storages_;
@@ -242,7 +280,9 @@ std::string_view name_of(Cause cause) { return kCauseNames[static_cast<int>(caus
 
 std::vector<RankMemory> memory_of(const Model& model, const Program& program) {
   std::vector<RankMemory> memory;
-  for (const RankProgram& rank : program.ranks) memory.push_back(RankWalk(model, program, rank).run());
+  Hidden hidden(model, program);
+  for (const RankProgram& rank : program.ranks)
+    memory.push_back(RankWalk(model, program, rank, hidden).run());
   return memory;
 }
 

@@ -19,10 +19,11 @@ template <class... Args>
 
 class Outcome {
  public:
-  Outcome(const Rules& rules, const Program& program, const std::vector<Ledger>& ranks)
+  Outcome(const Rules& rules, const Program& program, const Fold& fold, const std::vector<Ledger>& ranks)
       : rules_(rules),
         model_(rules.model),
         program_(program),
+        fold_(fold),
         ranks_(ranks),
         trains_(program.optimizer.name != "none") {
     for (const auto& [parameter, gradient] : model_.gradients) gradient_of_[parameter] = gradient;
@@ -54,17 +55,24 @@ class Outcome {
   }
 
   void check_rank(int32_t rank) {
-    for (const Result& result : program_.ranks[rank].results)
+    const RankProgram& program = program_.ranks[rank];
+    for (size_t k = 0; k < program.results.size(); ++k)
       allowed(rank, [&] {
-        check_result(ranks_[rank], result);
-        reported_[{result.kind, result.tensor}].push_back(result.box);
+        const Result& result = program.results[k];
+        SpanBox part =
+            fold_.empty() ? as_spans(result.box) : standing(fold_.results[rank][k], coordinates(rank));
+        check_result(rank, result, part);
+        append(reported_[{result.kind, result.tensor}], boxes_of(part, coordinates(rank)));
       });
-    for (const Load& load : program_.ranks[rank].loads)
-      if (trains_ && gradient_of_.contains(load.tensor))
-        allowed(rank, [&] {
-          check_updated(rank, load);
-          if (load.state < 0) updated_[load.tensor].push_back(load.box);
-        });
+    for (size_t k = 0; k < program.loads.size(); ++k) {
+      const Load& load = program.loads[k];
+      if (!trains_ || !gradient_of_.contains(load.tensor)) continue;
+      allowed(rank, [&] {
+        SpanBox part = fold_.empty() ? as_spans(load.box) : standing(fold_.loads[rank][k], coordinates(rank));
+        check_updated(rank, load, part);
+        if (load.state < 0) append(updated_[load.tensor], boxes_of(part, coordinates(rank)));
+      });
+    }
     for (const Ledger::Alive& left : ranks_[rank].alive())
       allowed(rank, [&] { check_left(program_.ranks[rank], left); });
   }
@@ -80,29 +88,39 @@ class Outcome {
     return found->second;
   }
 
-  void check_result(const Ledger& ledger, const Result& result) const {
+  const std::vector<Interval>& coordinates(int32_t rank) const {
+    static const std::vector<Interval> kAlone;
+    return fold_.empty() ? kAlone : fold_.classes[rank].coordinates;
+  }
+
+  static void append(std::vector<Box>& to, std::vector<Box> boxes) {
+    to.insert(to.end(), std::make_move_iterator(boxes.begin()), std::make_move_iterator(boxes.end()));
+  }
+
+  void check_result(int32_t rank, const Result& result, const SpanBox& part) const {
     TensorId needed = needed_for(result);
-    const Holding& held = ledger.read(result.slot, 0);
+    const Holding& held = ranks_[rank].read(result.slot, 0);
     const Meaning& meaning = *held.meaning;
     int32_t version = result.kind == Result::kParameter && trains_ ? 1 : 0;
-    Box met;
+    SpanBox met;
     bool clipped = result.kind == Result::kGradient && program_.optimizer.needs_norm();
     bool right = meaning.clipped == clipped && !meaning.addend.zero && meaning.tensor == needed &&
                  meaning.version == version && meaning.state < 0 &&
                  (!meaning.as || result.kind == Result::kGradient) && meaning.addend.complete() &&
-                 meet(meaning.box, result.box, met) && inside(result.box, whole_box(rules_.atoms, needed));
+                 meet(meaning.box, part, met) &&
+                 inside(hull_of(part, coordinates(rank)), whole_box(rules_.atoms, needed));
     if (!right)
       refuse("reports {} {}{} from {}{}, which holds {}{}", name_of(result.kind), model_[result.tensor].name,
-             to_text(result.box), to_text(result.slot),
+             show_spans(part), to_text(result.slot),
              held.made.action < 0 ? "" : fmt::format(" (written by {})", to_text(held.made)), show(meaning),
              version > meaning.version ? " before its update" : "");
   }
 
-  bool holds(const Ledger& ledger, Slot slot, const Load& load) const {
+  bool holds(const Ledger& ledger, Slot slot, const Load& load, const SpanBox& part) const {
     try {
       const Meaning& meaning = *ledger.read(slot, load.microbatch).meaning;
       return meaning.tensor == load.tensor && meaning.state == load.state && meaning.version == 1 &&
-             meaning.box == load.box;
+             meaning.box == part;
     } catch (const Refused&) {
       return false;
     }
@@ -110,15 +128,15 @@ class Outcome {
 
   /// The next step reads parameters and optimizer states where this one loaded them, or where it reports
   /// them.
-  void check_updated(int32_t rank, const Load& load) const {
-    bool found = holds(ranks_[rank], load.slot, load);
+  void check_updated(int32_t rank, const Load& load, const SpanBox& part) const {
+    bool found = holds(ranks_[rank], load.slot, load, part);
     for (const Result& result : program_.ranks[rank].results)
       if (result.kind == Result::kParameter && result.tensor == load.tensor)
-        found |= holds(ranks_[rank], result.slot, load);
+        found |= holds(ranks_[rank], result.slot, load, part);
     if (!found)
       refuse("{}{}{} is never updated",
              load.state < 0 ? "" : fmt::format("optimizer state {} of ", load.state),
-             model_[load.tensor].name, to_text(load.box));
+             model_[load.tensor].name, show_spans(part));
   }
 
   void check_left(const RankProgram& program, const Ledger::Alive& left) const {
@@ -145,6 +163,7 @@ class Outcome {
   const Rules& rules_;
   const Model& model_;
   const Program& program_;
+  const Fold& fold_;
   const std::vector<Ledger>& ranks_;
   bool trains_;
   std::map<TensorId, TensorId> gradient_of_, new_value_of_;
@@ -155,9 +174,9 @@ class Outcome {
 
 }  // namespace
 
-std::vector<std::string> check_outcome(const Rules& rules, const Program& program,
+std::vector<std::string> check_outcome(const Rules& rules, const Program& program, const Fold& fold,
                                        const std::vector<Ledger>& ranks) {
-  return Outcome(rules, program, ranks).run();
+  return Outcome(rules, program, fold, ranks).run();
 }
 
 }  // namespace partita

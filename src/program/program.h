@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +14,12 @@ namespace partita {
 
 using BodyId = Id<struct BodyTag>;
 using TypeId = Id<struct TypeTag>;
+
+/// How something moves with a rank's coordinate on each of the first mesh axes, where one rank stands for
+/// many (fold.h), and with the micro-batch; zeros in a Program of all ranks.
+inline constexpr int kFoldAxes = 4;
+inline constexpr int kTime = kFoldAxes;
+using Steps = std::array<int64_t, kFoldAxes + 1>;
 
 /// Where a value lives on a rank. `kRank`: for the whole step (parameters, gradients, accumulators).
 /// `kFrame`: once per micro-batch (what forward leaves for backward, what arrives from another stage).
@@ -76,6 +83,7 @@ struct Instr {
   Cut cut;
   std::vector<int64_t> pieces;    // kAllGather, kReduceScatter, kConcat: length of each piece
   int64_t begin = 0, length = 0;  // kSlice
+  Steps steps = {};               // kSlice: of `begin`
   bool view = false;              // kCompute: out[i] shares the storage of in[0]; nothing is allocated
   int32_t into = -1;  // kCompute: the result is added to in[into], in place; out[0] names its storage
   OpId sum;           // kCompute with `into`, kAdd: the addition of the Model that this is; none where both

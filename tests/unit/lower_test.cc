@@ -33,6 +33,34 @@ TEST_P(LowerEvery, IsCertified) {
   EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
 }
 
+/// Numbers of bodies may differ; what each rank runs may not.
+void expect_same(const Program& a, const Program& b) {
+  ASSERT_EQ(a.ranks.size(), b.ranks.size());
+  for (size_t r = 0; r < a.ranks.size(); ++r) {
+    RankProgram mine = a.ranks[r], theirs = b.ranks[r];
+    ASSERT_EQ(mine.actions.size(), theirs.actions.size());
+    for (size_t k = 0; k < mine.actions.size(); ++k) {
+      if (mine.actions[k].kind != ActionKind::kRun) continue;
+      EXPECT_EQ(a[mine.actions[k].body], b[theirs.actions[k].body]) << "rank " << r << ", action " << k;
+      mine.actions[k].body = theirs.actions[k].body;
+    }
+    EXPECT_EQ(mine, theirs) << "rank " << r;
+  }
+}
+
+TEST_P(LowerEvery, FoldsIntoClasses) {
+  Model model = captured(GetParam().model);
+  Plan plan = recipe(model, GetParam().spec);
+  PhaseLog log;
+  Prepared prepared = prepare(model, form_of(plan));
+  Program whole = lower(prepared, plan, log);
+  Folded folded = lower_folded(prepared, plan);
+  EXPECT_EQ(certify(prepared.model, prepared.atoms, folded.program, folded.fold), std::vector<std::string>{});
+  Program expanded = expand(folded.program, folded.fold);
+  EXPECT_EQ(expanded.types, whole.types);
+  expect_same(expanded, whole);
+}
+
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (const char* model : {"gpt2-tiny", "llama-tiny"})
