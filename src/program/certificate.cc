@@ -6,9 +6,10 @@
 #include <map>
 
 #include "program/check.h"
-#include "program/coverage.h"
+#include "program/collective.h"
 #include "program/gradient_rules.h"
 #include "program/ledger.h"
+#include "program/load_meaning.h"
 #include "program/outcome.h"
 #include "program/span.h"
 #include "program/words.h"
@@ -23,7 +24,6 @@ template <class... Args>
   throw Refused(fmt::format(text, std::forward<Args>(args)...));
 }
 
-using Known = std::shared_ptr<const Meaning>;
 Known known(Meaning meaning) { return std::make_shared<const Meaning>(std::move(meaning)); }
 
 /// A call of an op that was found right.
@@ -43,7 +43,6 @@ class Certifier {
         gradients_(rules_, program.optimizer),
         verified_(program.bodies.size()),
         applied_(program.ranks.size(), std::vector<std::vector<Applied>>(program.bodies.size())) {
-    for (const auto& [parameter, gradient] : model.gradients) gradient_of_[parameter] = gradient;
     for (const RankProgram& rank : program.ranks) ranks_.emplace_back(rank, program.microbatches);
     for (size_t b = 0; b < program.bodies.size(); ++b) verified_[b].resize(program.bodies[b].instrs.size());
   }
@@ -111,12 +110,7 @@ class Certifier {
     for (size_t k = 0; k < program_.ranks[rank].loads.size(); ++k) {
       const Load& load = program_.ranks[rank].loads[k];
       allowed({rank, -1, -1}, [&] {
-        SpanBox part = fold_.empty() ? as_spans(load.box) : standing(fold_.loads[rank][k], coordinates(rank));
-        check_load(load, part, rank);
-        Meaning meaning{.tensor = load.tensor, .box = std::move(part), .state = load.state};
-        DType own = model_[load.tensor].dtype, updated = updated_dtype(program_.optimizer, own);
-        if (load.state >= 0 && updated != own) meaning.as = updated;
-        check_type(rules_, meaning, program_[load.type]);
+        Meaning meaning = load_meaning(rules_, program_, fold_, rank, k);
         Known value = known(std::move(meaning));
         if (load.slot.space == Space::kFrame) value = shared_in_time(rank, k, value, first[load.slot]);
         ledger.write(load.slot, load.microbatch,
@@ -129,37 +123,12 @@ class Certifier {
   /// one of its slot where there is none.
   Known shared_in_time(int32_t rank, size_t k, const Known& value, Known& shared) const {
     const std::vector<Load>& loads = program_.ranks[rank].loads;
-    const Load& load = loads[k];
-    if (!shared && k + 1 < loads.size() && loads[k + 1].slot == load.slot &&
-        loads[k + 1].microbatch > load.microbatch) {
-      const SpanBox next =
-          fold_.empty() ? as_spans(loads[k + 1].box) : standing(fold_.loads[rank][k + 1], coordinates(rank));
-      Meaning moving = *value;
-      move_in_time(moving.box, next, load.microbatch, loads[k + 1].microbatch);
-      shared = known(std::move(moving));
-    }
-    return shared && in_microbatch(*shared, load.microbatch) == *value ? shared : value;
-  }
-
-  /// Gives a box the steps that bring it from one micro-batch to what it is in another one.
-  static void move_in_time(SpanBox& box, const SpanBox& next, int32_t from, int32_t to) {
-    if (box.size() != next.size()) return;
-    for (size_t d = 0; d < box.size(); ++d)
-      for (size_t l = 0; l < std::min(box[d].size(), next[d].size()); ++l) {
-        Span& span = box[d][l];
-        span.steps[kTime] = (next[d][l].begin - span.begin) / (to - from);
-        span.begin -= span.steps[kTime] * from;
-        span.end -= span.steps[kTime] * from;
-      }
-  }
-
-  void check_load(const Load& load, const SpanBox& part, int32_t rank) const {
-    const Tensor& tensor = model_[load.tensor];
-    if (tensor.role == Role::kValue) refuse("loads {}, which the step must compute", tensor.name);
-    if (load.state >= 0 && !gradient_of_.contains(load.tensor))
-      refuse("loads an optimizer state of {}, which is not trained", tensor.name);
-    if (!inside(hull_of(part, coordinates(rank)), whole_box(rules_.atoms, load.tensor)))
-      refuse("loads {}{}, which is not a part of it", tensor.name, show_spans(part));
+    if (!shared && k + 1 < loads.size() && loads[k + 1].slot == loads[k].slot &&
+        loads[k + 1].microbatch > loads[k].microbatch)
+      shared =
+          known(moving_in_time(*value, loads[k].microbatch,
+                               load_meaning(rules_, program_, fold_, rank, k + 1), loads[k + 1].microbatch));
+    return shared && in_microbatch(*shared, loads[k].microbatch) == *value ? shared : value;
   }
 
   // --- One event ---
@@ -268,7 +237,7 @@ class Certifier {
             at, instr, ledger,
             cast_to(rules_, *in[0].meaning, program_[in[0].type].dtype, program_[instr.types[0]].dtype));
       case InstrKind::kScale:
-        return rename(at, instr, ledger, in[0], remembered(at, gradients_.scaled(*in[0].meaning)));
+        return rename(at, instr, ledger, in[0], remembered(at, known(gradients_.scaled(*in[0].meaning))));
       case InstrKind::kClip:
         return rename(at, instr, ledger, in[0], known(gradients_.clipped(*in[0].meaning, in[1].meaning)));
       case InstrKind::kSquares:
@@ -316,12 +285,13 @@ class Certifier {
   }
 
   void make(const At& at, const Instr& instr, Ledger& ledger, Meaning meaning) {
-    check_type(rules_, meaning, program_[instr.types[0]]);
+    make(at, instr, ledger, remembered(at, known(std::move(meaning))));
+  }
+
+  void make(const At& at, const Instr& instr, Ledger& ledger, const Known& meaning) {
+    check_type(rules_, *meaning, program_[instr.types[0]]);
     ledger.write(instr.out[0], microbatch(at),
-                 {.meaning = remembered(at, std::move(meaning)),
-                  .type = instr.types[0],
-                  .storage = ledger.allocate(),
-                  .made = at});
+                 {.meaning = meaning, .type = instr.types[0], .storage = ledger.allocate(), .made = at});
   }
 
   /// Gives the changed storage of `old` its new meaning and name.
@@ -336,7 +306,7 @@ class Certifier {
   void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
     const TensorType &a = program_[in[0].type], &b = program_[in[1].type];
     if (a.shape != b.shape || a.dtype != b.dtype) refuse("adds {} to {}", to_text(b), to_text(a));
-    rename(at, instr, ledger, in[0], remembered(at, total(instr, *in[0].meaning, *in[1].meaning, a)));
+    rename(at, instr, ledger, in[0], remembered(at, known(total(instr, *in[0].meaning, *in[1].meaning, a))));
   }
 
   /// What `there` means when `more` is added to it.
@@ -379,9 +349,9 @@ class Certifier {
   }
 
   /// The same object where an instruction makes the same again, so that what follows can see that.
-  Known remembered(const At& at, Meaning meaning) {
+  Known remembered(const At& at, Known meaning) {
     std::vector<Known>& last = last_at(at).out;
-    if (last.empty() || *last[0] != meaning) last = {known(std::move(meaning))};
+    if (last.empty() || (last[0] != meaning && *last[0] != *meaning)) last = {std::move(meaning)};
     return last[0];
   }
 
@@ -442,42 +412,26 @@ class Certifier {
       for (const At& at : members) forget_outputs(at, instr_at(at));
       return;
     }
-    const Instr& first = instr_at(members[0]);
-    if (first.kind == InstrKind::kAllGather) return gather(members, in);
-    std::vector<Meaning> sums;
-    for (size_t m = 0; m < members.size(); ++m) sums.push_back(sum_of_class(members[m], *in[m].meaning));
-    std::vector<const Meaning*> meanings;
-    for (const Meaning& sum : sums) meanings.push_back(&sum);
-    Meaning sum = sum_of(rules_, meanings);
-    if (first.kind == InstrKind::kReduceScatter) return scatter(members, sum);
-    Known shared = remembered(members[0], std::move(sum));
+    std::vector<Brought> brought;
     for (size_t m = 0; m < members.size(); ++m)
-      rename(members[m], instr_at(members[m]), ranks_[members[m].rank], in[m], shared);
+      brought.push_back(
+          {instr_at(members[m]), *in[m].meaning, coordinates(members[m].rank), axes_at(members[m])});
+    std::vector<Known> after = collective_of(rules_, brought);
+    bool in_place = row_of(instr_at(members[0]).kind).in_place;
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Instr& instr = instr_at(members[m]);
+      Known meaning = remembered(members[m], after[m]);
+      if (in_place)
+        rename(members[m], instr, ranks_[members[m].rank], in[m], meaning);
+      else
+        make(members[m], instr, ranks_[members[m].rank], meaning);
+    }
   }
 
   /// The mesh axes that a collective runs along inside of a class.
   const std::vector<int>& axes_at(const At& at) const {
     static const std::vector<int> kAlone;
     return fold_.empty() ? kAlone : fold_.group_axes[at.rank][instr_at(at).group];
-  }
-
-  Meaning sum_of_class(const At& at, Meaning meaning) const {
-    // The last axes cut finest: what they hold together touches first.
-    const std::vector<int>& axes = axes_at(at);
-    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
-      meaning = sum_along(rules_, meaning, *axis, coordinates(at.rank)[*axis]);
-    return meaning;
-  }
-
-  /// Pieces [first, last) of the declared ones that the ranks of a class bring or get; equal where many do.
-  std::pair<size_t, size_t> pieces_of(const At& at, size_t first) const {
-    const Instr& instr = instr_at(at);
-    const std::vector<int>& axes = axes_at(at);
-    if (axes.size() > 1) refuse("cuts along {} axes at once", axes.size());
-    size_t count = axes.empty() ? 1 : coordinates(at.rank)[axes[0]].length();
-    for (size_t k = first; k < first + count; ++k)
-      if (instr.pieces[k] != instr.pieces[first]) refuse("cuts unequal pieces for ranks of one class");
-    return {first, first + count};
   }
 
   Holding read_member(const At& at, int32_t first) const {
@@ -521,67 +475,15 @@ class Certifier {
     }
   }
 
-  void gather(const std::vector<At>& members, const std::vector<Holding>& in) {
-    std::vector<Meaning> brought;
-    std::vector<int64_t> lengths;
-    size_t next = 0;
-    for (size_t m = 0; m < members.size(); ++m) {
-      const Instr& instr = instr_at(members[m]);
-      auto [first, last] = pieces_of(members[m], next);
-      lengths.push_back(instr.pieces[first] * static_cast<int64_t>(last - first));
-      brought.push_back(*in[m].meaning);
-      for (int axis : axes_at(members[m]))
-        brought.back() =
-            joined_along(rules_, brought.back(), instr.cut, axis, coordinates(members[m].rank)[axis]);
-      next = last;
-    }
-    std::vector<const Meaning*> meanings;
-    for (const Meaning& meaning : brought) meanings.push_back(&meaning);
-    Meaning whole = joined(rules_, meanings, instr_at(members[0]).cut, lengths);
-    for (const At& at : members) make(at, instr_at(at), ranks_[at.rank], whole);
-  }
-
-  void scatter(const std::vector<At>& members, const Meaning& sum) {
-    int64_t begin = 0;
-    size_t next = 0;
-    for (const At& at : members) {
-      const Instr& instr = instr_at(at);
-      auto [first, last] = pieces_of(at, next);
-      Steps steps = {};
-      int64_t origin = begin, length = instr.pieces[first];
-      for (int axis : axes_at(at)) {
-        if (last - first == 1) continue;
-        steps[axis] = length;
-        origin -= length * coordinates(at.rank)[axis].begin;
-      }
-      make(at, instr, ranks_[at.rank],
-           cut_out(rules_, sum, instr.cut, offset_of(origin, steps, coordinates(at.rank)), length));
-      begin += length * static_cast<int64_t>(last - first);
-      next = last;
-    }
-    const Cut& cut = instr_at(members[0]).cut;
-    if (!sum.addend.zero && leaf_of(rules_, sum, cut).length() != begin)
-      refuse("scatters {} of {} elements", begin, leaf_of(rules_, sum, cut).length());
-  }
-
   // --- The optimizer ---
 
   void optimize(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
+    std::vector<Operand> operands;
+    for (size_t k = 0; k < in.size(); ++k)
+      operands.push_back({in[k].meaning.get(), &program_[in[k].type], instr.in[k]});
     const Meaning& parameter = *in[0].meaning;
-    auto found = gradient_of_.find(parameter.tensor);
-    if (parameter.addend.zero || found == gradient_of_.end() || parameter.state >= 0)
-      refuse("updates {}, which is not a trained parameter", show(parameter));
-    if (parameter.version != 0) refuse("updates {} a second time", show(parameter));
-    check_gradient(parameter, *in[1].meaning, found->second);
-    DType own = model_[parameter.tensor].dtype, updated_in = updated_dtype(program_.optimizer, own);
-    if (program_[in[1].type].dtype != updated_in)
-      refuse("updates {} in {} with {}", show(parameter), dtype_name(updated_in), show(*in[1].meaning));
-    size_t states = optimizer_states(program_.optimizer) + (has_master(program_.optimizer, own) ? 1 : 0);
-    if (in.size() != 2 + states + (program_.optimizer.needs_norm() ? 1 : 0))
-      refuse("updates {} with {} states", show(parameter), in.size() - 2);
+    size_t states = gradients_.check_update(operands);
     if (program_.optimizer.needs_norm()) gradients_.check_norm(in.back().meaning);
-    for (size_t k = 2; k < 2 + states; ++k)
-      check_state(parameter, *in[k].meaning, static_cast<int32_t>(k) - 2);
     for (size_t k = 2; k < 2 + states; ++k) {
       ledger.change(in[k], instr.in[k], at);
       Meaning state = *in[k].meaning;
@@ -596,26 +498,6 @@ class Certifier {
     rename(at, instr, ledger, in[0], known(std::move(updated)));
   }
 
-  void check_gradient(const Meaning& parameter, const Meaning& gradient, TensorId needed) const {
-    if (gradient.addend.zero || gradient.tensor != needed || !gradient.squares.empty())
-      refuse("updates {} with {}, needs its gradient {}", show(parameter), show(gradient),
-             model_[needed].name);
-    if (!gradient.addend.complete())
-      refuse("updates {} with {}; the gradient must be complete", show(parameter), show(gradient));
-    if (gradient.clipped != program_.optimizer.needs_norm())
-      refuse("updates {} with {}, needs it {}", show(parameter), show(gradient),
-             gradient.clipped ? "not clipped" : "clipped");
-    SpanBox met;
-    if (!meet(parameter.box, gradient.box, met))
-      refuse("updates {} with another part of its gradient, {}", show(parameter), show(gradient));
-  }
-
-  void check_state(const Meaning& parameter, const Meaning& state, int32_t number) const {
-    if (state.tensor != parameter.tensor || state.state != number || state.box != parameter.box ||
-        state.version != 0)
-      refuse("updates {} with {}, needs its optimizer state {}", show(parameter), show(state), number);
-  }
-
   const Model& model_;
   const Program& program_;
   const Fold& fold_;
@@ -624,7 +506,6 @@ class Certifier {
   std::vector<std::vector<std::vector<TypeId>>>
       verified_;  // body, instruction: operand types last found right
   std::vector<std::vector<std::vector<Applied>>> applied_;  // rank, body, instruction: what it last did
-  std::map<TensorId, TensorId> gradient_of_;
   std::vector<Ledger> ranks_;
   std::map<int32_t, Parcel> parcels_;
   std::vector<std::string> wrong_;

@@ -34,7 +34,10 @@ Meaning cast_to(const Rules& rules, const Meaning& meaning, DType from, DType to
 
 GradientRules::GradientRules(const Rules& rules, const OptimizerSpec& optimizer)
     : rules_(rules), optimizer_(optimizer), seed_(loss_gradient(rules.model)) {
-  for (const auto& [parameter, gradient] : rules.model.gradients) ++parameters_of_[gradient];
+  for (const auto& [parameter, gradient] : rules.model.gradients) {
+    ++parameters_of_[gradient];
+    gradient_of_[parameter] = gradient;
+  }
 }
 
 Meaning GradientRules::scaled(const Meaning& meaning) const {
@@ -92,6 +95,42 @@ Meaning GradientRules::clipped(const Meaning& gradient, const std::shared_ptr<co
   Meaning out = gradient;
   out.clipped = true;
   return out;
+}
+
+size_t GradientRules::check_update(const std::vector<Operand>& in) const {
+  const Meaning& parameter = *in[0].meaning;
+  auto found = gradient_of_.find(parameter.tensor);
+  if (parameter.addend.zero || found == gradient_of_.end() || parameter.state >= 0)
+    refuse("updates {}, which is not a trained parameter", show(parameter));
+  if (parameter.version != 0) refuse("updates {} a second time", show(parameter));
+  check_own(parameter, *in[1].meaning, found->second);
+  DType own = rules_.model[parameter.tensor].dtype, updated_in = updated_dtype(optimizer_, own);
+  if (in[1].type->dtype != updated_in)
+    refuse("updates {} in {} with {}", show(parameter), dtype_name(updated_in), show(*in[1].meaning));
+  size_t states = optimizer_states(optimizer_) + (has_master(optimizer_, own) ? 1 : 0);
+  if (in.size() != 2 + states + (optimizer_.needs_norm() ? 1 : 0))
+    refuse("updates {} with {} states", show(parameter), in.size() - 2);
+  for (size_t k = 0; k < states; ++k) {
+    const Meaning& state = *in[2 + k].meaning;
+    if (state.tensor != parameter.tensor || state.state != static_cast<int32_t>(k) ||
+        state.box != parameter.box || state.version != 0)
+      refuse("updates {} with {}, needs its optimizer state {}", show(parameter), show(state), k);
+  }
+  return states;
+}
+
+void GradientRules::check_own(const Meaning& parameter, const Meaning& gradient, TensorId needed) const {
+  if (gradient.addend.zero || gradient.tensor != needed || !gradient.squares.empty())
+    refuse("updates {} with {}, needs its gradient {}", show(parameter), show(gradient),
+           rules_.model[needed].name);
+  if (!gradient.addend.complete())
+    refuse("updates {} with {}; the gradient must be complete", show(parameter), show(gradient));
+  if (gradient.clipped != optimizer_.needs_norm())
+    refuse("updates {} with {}, needs it {}", show(parameter), show(gradient),
+           gradient.clipped ? "not clipped" : "clipped");
+  SpanBox met;
+  if (!meet(parameter.box, gradient.box, met))
+    refuse("updates {} with another part of its gradient, {}", show(parameter), show(gradient));
 }
 
 }  // namespace partita

@@ -31,13 +31,19 @@ class GradientRules {
   void check_norm(const std::shared_ptr<const Meaning>& norm);
   Meaning clipped(const Meaning& gradient, const std::shared_ptr<const Meaning>& norm);
 
+  /// kOptimize on these operands: a parameter that was not updated, its complete gradient, its states.
+  /// Returns the number of states.
+  size_t check_update(const std::vector<Operand>& in) const;
+
  private:
   void check_gradient(const char* doing, const Meaning& meaning) const;
+  void check_own(const Meaning& parameter, const Meaning& gradient, TensorId needed) const;
   std::string show(const Meaning& meaning) const { return to_text(meaning, rules_.model, rules_.atoms); }
 
   const Rules& rules_;
   const OptimizerSpec& optimizer_;
   std::map<TensorId, int64_t> parameters_of_;  // by gradient: how many
+  std::map<TensorId, TensorId> gradient_of_;   // by parameter
   TensorId seed_;                              // the gradient of the loss
   std::shared_ptr<const Meaning> norm_;        // last found complete
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,6 +29,8 @@ struct Meaning {
   bool operator==(const Meaning&) const = default;
 };
 std::string to_text(const Meaning& meaning, const Model& model, const Atoms& atoms);
+
+using Known = std::shared_ptr<const Meaning>;
 
 /// What the certificate knows of the Model's ops, looked up once.
 struct OpRule {
