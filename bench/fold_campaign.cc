@@ -38,7 +38,7 @@ const Sample kSamples[] = {
 
 struct Subject {
   Prepared prepared;
-  Folded folded;
+  FoldedProgram folded;
 };
 
 Subject subject(const Sample& sample) {
@@ -50,7 +50,7 @@ Subject subject(const Sample& sample) {
 }
 
 /// One box, range or group of the fold is another one than it should be.
-bool break_fold(Folded& folded, Dice& dice) {
+bool break_fold(FoldedProgram& folded, Dice& dice) {
   Fold& fold = folded.fold;
   size_t c = dice.roll(fold.classes.size());
   switch (dice.roll(4)) {
@@ -93,7 +93,9 @@ bool break_fold(Folded& folded, Dice& dice) {
   }
 }
 
-bool same(const Folded& a, const Folded& b) { return a.program == b.program && a.fold == b.fold; }
+bool same(const FoldedProgram& a, const FoldedProgram& b) {
+  return a.program == b.program && a.fold == b.fold;
+}
 
 int campaign(int64_t count, uint64_t seed) {
   std::vector<Subject> subjects;
@@ -111,7 +113,7 @@ int campaign(int64_t count, uint64_t seed) {
     const Subject& subject = subjects[i % subjects.size()];
     const Model& model = subject.prepared.model;
     Dice dice(seed * 1'000'003 + i);
-    Folded mutant = subject.folded;
+    FoldedProgram mutant = subject.folded;
     size_t which = dice.roll(mutations().size() + 6);
     if (which < mutations().size()) {
       std::optional<Program> broken = mutations()[which].make(mutant.program, model, dice);

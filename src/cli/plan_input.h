@@ -29,7 +29,7 @@ Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, con
 /// The same in classes of ranks.
 struct Classes {
   Prepared prepared;
-  Folded folded;
+  FoldedProgram folded;
 };
 Classes lower_classes(const Model& model, const Plan& plan, const std::string& file = "");
 

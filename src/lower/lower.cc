@@ -70,7 +70,7 @@ Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
   return program;
 }
 
-Folded lower_folded(const Prepared& prepared, const Plan& plan) {
+FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan) {
   check_input(prepared, plan);
   Ordered ordered = order(partition(prepared.model, prepared.atoms, plan), plan);
   return materialize_folded(prepared.model, prepared.atoms, plan, ordered);

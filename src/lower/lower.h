@@ -54,11 +54,12 @@ Ordered order(const Partitioned& parts, const Plan& plan);
 Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered);
 
 /// A Program of classes, and how to read it as one of ranks.
-struct Folded {
+struct FoldedProgram {
   Program program;
   Fold fold;
 };
-Folded materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered);
+FoldedProgram materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan,
+                                 const Ordered& ordered);
 
 /// A Program with the decomposed Model and atoms its op ids and boxes refer to.
 struct Lowered {
@@ -78,7 +79,7 @@ Prepared prepare(const Model& model, Form form);
 /// REQUIRES: `prepared` was made with form_of(plan). InputError as below.
 Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log);
 /// The same without writing down every rank: its cost grows with the classes of ranks.
-Folded lower_folded(const Prepared& prepared, const Plan& plan);
+FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan);
 
 /// REQUIRES (of the input): check(plan) is empty, else InputError with its first sentence.
 Lowered lower(const Model& model, const Plan& plan, PhaseLog& log);

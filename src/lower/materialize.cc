@@ -70,7 +70,7 @@ class Materializer {
     return std::move(program_);
   }
 
-  Folded run_folded() {
+  FoldedProgram run_folded() {
     Grid grid(class_ranges(atoms_, split_, code_));
     Fold fold{.devices = ordered_.sites.devices};
     fold.axis_sizes.assign(split_.axis_sizes.begin(), split_.axis_sizes.begin() + split_.time_axis());
@@ -279,7 +279,8 @@ Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, co
   return Materializer(model, atoms, plan, ordered).run();
 }
 
-Folded materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered) {
+FoldedProgram materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan,
+                                 const Ordered& ordered) {
   return Materializer(model, atoms, plan, ordered).run_folded();
 }
 

@@ -260,6 +260,20 @@ class Certifier {
     return slot.space == Space::kRank ? settled_at(meaning, microbatch(at)) : meaning;
   }
 
+  /// Runs `rule` on the inputs; where they are not all known for all micro-batches, on those of this one.
+  template <class Rule>
+  auto at_once_or_now(const At& at, const std::vector<Holding>& in, Rule rule) {
+    auto moves = [](const Holding& value) { return moves_in_time(*value.meaning); };
+    try {
+      return rule(in);
+    } catch (const Refused&) {
+      if (std::none_of(in.begin(), in.end(), moves) || std::all_of(in.begin(), in.end(), moves)) throw;
+    }
+    std::vector<Holding> now = in;
+    for (Holding& value : now) value.meaning = settled_at(value.meaning, microbatch(at));
+    return rule(now);
+  }
+
   void settle_lasting(const At& at, const Instr& instr, std::vector<Holding>& in) const {
     bool lasts = std::any_of(instr.out.begin(), instr.out.end(),
                              [](Slot slot) { return slot.space == Space::kRank && slot.index >= 0; });
@@ -306,7 +320,10 @@ class Certifier {
   void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
     const TensorType &a = program_[in[0].type], &b = program_[in[1].type];
     if (a.shape != b.shape || a.dtype != b.dtype) refuse("adds {} to {}", to_text(b), to_text(a));
-    rename(at, instr, ledger, in[0], remembered(at, known(total(instr, *in[0].meaning, *in[1].meaning, a))));
+    Known sum = at_once_or_now(at, in, [&](const std::vector<Holding>& values) {
+      return known(total(instr, *values[0].meaning, *values[1].meaning, a));
+    });
+    rename(at, instr, ledger, in[0], remembered(at, sum));
   }
 
   /// What `there` means when `more` is added to it.
@@ -329,7 +346,8 @@ class Certifier {
   // --- Compute ---
 
   void compute(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
-    const Applied& call = applied(at, instr, in);
+    const Applied& call = *at_once_or_now(
+        at, in, [&](const std::vector<Holding>& values) { return &applied(at, instr, values); });
     if (instr.into >= 0) return accumulate(at, instr, in, lasting(at, instr.out[0], call.out[0]), ledger);
     for (size_t o = 0; o < call.out.size(); ++o) {
       if (instr.out[o].index < 0) continue;

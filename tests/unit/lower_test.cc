@@ -54,7 +54,7 @@ TEST_P(LowerEvery, FoldsIntoClasses) {
   PhaseLog log;
   Prepared prepared = prepare(model, form_of(plan));
   Program whole = lower(prepared, plan, log);
-  Folded folded = lower_folded(prepared, plan);
+  FoldedProgram folded = lower_folded(prepared, plan);
   EXPECT_EQ(certify(prepared.model, prepared.atoms, folded.program, folded.fold), std::vector<std::string>{});
   Program expanded = expand(folded.program, folded.fold);
   EXPECT_EQ(expanded.types, whole.types);

@@ -109,13 +109,13 @@ TEST(Addend, WhatIsTheSameEverywhereCountsByLength) {
 }
 
 TEST(Span, PiecesMeet) {
-  Interval out;
+  Span out;
   EXPECT_TRUE(meet(anywhere(2), {4, 6}, out));
-  EXPECT_EQ(out, (Interval{4, 6}));
+  EXPECT_EQ(out, (Span{4, 6}));
   EXPECT_TRUE(meet(anywhere(kUnknownLength), anywhere(3), out));
   EXPECT_EQ(out.length(), 3);
   EXPECT_FALSE(meet(anywhere(2), {4, 7}, out));
-  EXPECT_FALSE(meet(Interval{0, 2}, {2, 4}, out));
+  EXPECT_FALSE(meet(Span{0, 2}, {2, 4}, out));
 }
 
 TEST(Coverage, FindsWhatIsMissing) {
