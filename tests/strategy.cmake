@@ -12,3 +12,5 @@ foreach(share "gpt2-tiny;4xcpu;4" "llama-tiny;2xcpu;2" "gpt2-tiny;4xcpu;4;1MB" "
   add_test(NAME property/mesh_${name} COMMAND mesh_campaign ${share})
   set_tests_properties(property/mesh_${name} PROPERTIES LABELS property)
 endforeach()
+partita_campaign(planner_campaign SOURCES planner_campaign.cc LAYERS search plan profile layout cluster model base)
+partita_test(unit search_plan_test search simulate lower)

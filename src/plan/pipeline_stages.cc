@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "plan/cut.h"
 #include "plan/recipe.h"
+#include "plan/stage_patterns.h"
 
 namespace partita {
 namespace {
@@ -66,6 +67,18 @@ class Tree {
 
 }  // namespace
 
+std::vector<std::vector<std::string>> stage_patterns(const Model& model, const std::vector<OpId>& line,
+                                                     const std::vector<size_t>& firsts) {
+  Tree tree;
+  for (size_t i = 0; i < line.size(); ++i) {
+    auto next = std::upper_bound(firsts.begin(), firsts.end(), i);
+    tree.add(model[line[i]].name, static_cast<int>(next - firsts.begin()) - 1);
+  }
+  std::vector<std::vector<std::string>> patterns;
+  for (size_t s = 0; s < firsts.size(); ++s) patterns.push_back(tree.patterns(static_cast<int>(s)));
+  return patterns;
+}
+
 std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& site_of_stage,
                                    int64_t devices_each, int passes, int streams) {
   int64_t count = static_cast<int64_t>(site_of_stage.size()) / streams;
@@ -94,12 +107,8 @@ std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& s
         "recipe: {} pipeline stages need at least as many operators with parameters, this model has {}; "
         "try pp={}",
         count, line.ops.size(), std::max<size_t>(line.ops.size(), 1));
-  Tree tree;
-  for (size_t i = 0; i < line.ops.size(); ++i) {
-    auto next = std::upper_bound(firsts.begin(), firsts.end(), i);
-    tree.add(model[line.ops[i]].name, static_cast<int>(next - firsts.begin()) - 1);
-  }
-  for (int64_t s = 0; s < count; ++s) stages[s].ops = tree.patterns(static_cast<int>(s));
+  std::vector<std::vector<std::string>> patterns = stage_patterns(model, line.ops, firsts);
+  for (int64_t s = 0; s < count; ++s) stages[s].ops = patterns[s];
   return stages;
 }
 

@@ -1,195 +1,222 @@
 #include "search/search.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
+#include <cmath>
 #include <map>
-#include <mutex>
-#include <thread>
+#include <set>
 
 #include "base/error.h"
-#include "base/names.h"
 #include "lower/lower.h"
-#include "simulate/simulate.h"
+#include "search/finalists.h"
+#include "search/parallel.h"
+#include "search/recipes.h"
+#include "search/write_plan.h"
 
 namespace partita {
 namespace {
 
-std::vector<int64_t> divisors(int64_t number) {
-  std::vector<int64_t> out;
-  for (int64_t d = 1; d <= number; ++d)
-    if (number % d == 0) out.push_back(d);
-  return out;
+/// Recipes estimated side by side; fixed, so that what is pruned does not depend on the cores.
+constexpr size_t kTogether = 64;
+/// Estimates made for runners-up after the best is proved.
+constexpr int64_t kBeyondProof = 512;
+/// Pieces of the loss tried where memory is short.
+constexpr int64_t kLossPieces = 4;
+
+/// What makes plans differ for people: sizes of the mesh and the schedule.
+std::tuple<int64_t, int64_t, int64_t, std::string> character(const RecipeSpec& spec) {
+  return {spec.dp, spec.tp, spec.pp, spec.pp > 1 ? spec.schedule : ""};
 }
 
-bool uses(const RecipeSpec& spec, std::string_view way) {
-  if (way == "dp") return spec.dp > 1 && spec.zero == 0;
-  if (way == "zero1") return spec.zero == 1;
-  if (way == "zero3") return spec.zero == 3;
-  if (way == "tp") return spec.tp > 1;
-  if (way == "pipeline") return spec.pp > 1;
-  if (way == "recompute") return spec.recompute;
-  return spec.microbatches > 1;
+bool faster(const Estimate& a, const Estimate& b) {
+  return std::pair(a.seconds, a.worst_peak()) < std::pair(b.seconds, b.worst_peak());
 }
 
-void check_ways(const std::vector<std::string>& ways, const char* flag) {
-  std::vector<std::string> known(std::begin(kWays), std::end(kWays));
-  for (const std::string& way : ways)
-    if (std::find(known.begin(), known.end(), way) == known.end())
-      input_error("{}: unknown \"{}\"{}; known are {}", flag, way, did_you_mean(way, known),
-                  fmt::join(known, ", "));
-}
-
-bool allowed(const RecipeSpec& spec, const SearchRequest& request) {
-  for (const char* way : kWays) {
-    auto has = [&](const std::vector<std::string>& list) {
-      return std::find(list.begin(), list.end(), way) != list.end();
-    };
-    if (uses(spec, way) && (has(request.forbid) || (!request.allow.empty() && !has(request.allow))))
-      return false;
+/// The best estimates, one of each character.
+class Leaders {
+ public:
+  void offer(const Estimate& estimate) {
+    auto [known, fresh] = best_.try_emplace(character(estimate.spec), estimate);
+    if (!fresh && faster(estimate, known->second)) known->second = estimate;
   }
-  return true;
-}
+  /// Fastest first.
+  std::vector<Estimate> ranked() const {
+    std::vector<Estimate> all;
+    for (const auto& [key, estimate] : best_) all.push_back(estimate);
+    std::stable_sort(all.begin(), all.end(), faster);
+    return all;
+  }
+  Seconds best() const {
+    Seconds least = 0;
+    for (const auto& [key, estimate] : best_)
+      if (least == 0 || estimate.seconds < least) least = estimate.seconds;
+    return least;
+  }
+  size_t count() const { return best_.size(); }
+  /// Of the k-th fastest; 0 where there are fewer.
+  Seconds at(size_t k) const {
+    std::vector<Seconds> all;
+    for (const auto& [key, estimate] : best_) all.push_back(estimate.seconds);
+    if (all.size() < k) return 0;
+    std::nth_element(all.begin(), all.begin() + static_cast<ptrdiff_t>(k) - 1, all.end());
+    return all[k - 1];
+  }
 
-std::vector<RecipeSpec> all_specs(int64_t ranks, int64_t batch, const SearchRequest& request) {
-  std::vector<RecipeSpec> out;
-  for (int64_t dp : divisors(ranks))
-    for (int64_t tp : divisors(ranks / dp))
-      for (int64_t mb : divisors(std::max<int64_t>(batch / dp, 1)))
-        for (const char* schedule : {"1f1b", "gpipe"})
-          for (int zero : {0, 1, 3}) {
-            int64_t pp = ranks / dp / tp;
-            if (((pp == 1 || mb == 1) && std::string_view(schedule) != "1f1b") || (zero && dp == 1)) continue;
-            RecipeSpec spec{.dp = dp,
-                            .tp = tp,
-                            .pp = pp,
-                            .zero = zero,
-                            .microbatches = mb,
-                            .schedule = schedule,
-                            .optimizer = request.optimizer};
-            if (allowed(spec, request)) out.push_back(spec);
-          }
-  return out;
-}
-
-/// A recipe on its way: a candidate, or why it does not apply.
-struct Trial {
-  Candidate candidate;
-  std::string refused;
+ private:
+  std::map<std::tuple<int64_t, int64_t, int64_t, std::string>, Estimate> best_;
 };
 
-/// The forms of a model that the plans speak of, each prepared once.
-using Forms = std::map<Form, Prepared>;
+class Search {
+ public:
+  Search(const Model& model, const SearchRequest& request)
+      : request_(request), book_(model, request.prices, request.optimizer), freedom_(freedom_of(request)) {}
 
-Forms forms_of(const Model& model, const std::vector<Trial>& trials) {
-  Forms forms;
-  for (const Trial& trial : trials) {
-    Form form = form_of(trial.candidate.plan);
-    if (trial.refused.empty() && !forms.contains(form)) forms.emplace(form, prepare(model, form));
+  SearchResult run() {
+    int units = book_.shrunk().units.in_line ? static_cast<int>(book_.shrunk().stands_for.size()) : 1;
+    std::vector<RecipeSpec> specs = all_recipes(request_, book_.batch(), units);
+    walk(bounded(std::move(specs)), true);
+    if (memory_is_short()) walk(bounded(with_loss_pieces()), false);
+    if (fitting_.count() > 0) result_.bound = std::min(open_bound_, fitting_.best());
+    finish();
+    return std::move(result_);
   }
-  return forms;
-}
 
-void evaluate(const Forms& forms, const SearchRequest& request, Candidate& candidate) {
-  const Prepared& form = forms.at(form_of(candidate.plan));
-  PhaseLog log;
-  Trace trace = simulate(form.model, lower(form, candidate.plan, log), request.prices);
-  candidate.step_seconds = trace.step_seconds;
-  candidate.exposed_comm_seconds = trace.exposed_comm_seconds;
-  candidate.bubble = trace.bubble;
-  candidate.peak_bytes = trace.peak_bytes;
-  candidate.fits = candidate.worst_peak() <= request.memory;
-}
-
-std::vector<Trial> make_plans(RecipeBook& book, const SearchRequest& request,
-                              const std::vector<RecipeSpec>& specs) {
-  std::vector<Trial> trials;
-  for (const RecipeSpec& spec : specs) {
-    Trial& trial = trials.emplace_back();
-    try {
-      trial.candidate.plan = book.plan(spec);
-      trial.candidate.plan.cluster = request.prices.cluster().name;
-      trial.candidate.plan.memory = request.memory;
-    } catch (const InputError& error) {
-      trial.refused = error.what();
-    }
-  }
-  return trials;
-}
-
-// Every trial is worked on by one thread and keeps its place, so the answer does not depend on their number.
-void evaluate_all(const Forms& forms, const SearchRequest& request, std::vector<Trial>& trials) {
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  auto work = [&] {
-    for (size_t i; (i = next++) < trials.size();) {
-      if (!trials[i].refused.empty()) continue;
-      try {
-        evaluate(forms, request, trials[i].candidate);
-      } catch (const InputError& error) {
-        trials[i].refused = error.what();
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        failure = std::current_exception();
-      }
-    }
+ private:
+  struct Bounded {
+    Seconds bound = 0;
+    RecipeSpec spec;
   };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t < std::max(1u, std::thread::hardware_concurrency()); ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
-}
 
-/// Puts every recipe where it belongs in `result`, and returns those that take too much memory.
-std::vector<RecipeSpec> try_all(const Model& model, RecipeBook& book, const SearchRequest& request,
-                                const std::vector<RecipeSpec>& specs, SearchResult& result) {
-  std::vector<Trial> trials = make_plans(book, request, specs);
-  evaluate_all(forms_of(model, trials), request, trials);
-  std::vector<RecipeSpec> beyond;
-  for (size_t i = 0; i < trials.size(); ++i) {
-    if (!trials[i].refused.empty()) {
-      result.refused.push_back(fmt::format("{}: {}", summary(specs[i]), trials[i].refused));
-      continue;
+  bool stopped() const { return request_.stop && *request_.stop; }
+
+  std::vector<Bounded> bounded(std::vector<RecipeSpec> specs) {
+    std::set<CostKey> keys;
+    for (const RecipeSpec& spec : specs) keys.insert(book_.key_of(spec));
+    book_.measure({keys.begin(), keys.end()});
+    Estimator estimator(book_);
+    std::vector<Bounded> out;
+    std::set<std::string> refused;
+    for (RecipeSpec& spec : specs) {
+      if (const std::string& why = book_.table(book_.key_of(spec)).refused; !why.empty()) {
+        if (refused.insert(why).second) result_.refused.push_back(fmt::format("{}: {}", summary(spec), why));
+        continue;
+      }
+      out.push_back({estimator.bound(spec), std::move(spec)});
     }
-    Candidate& candidate = trials[i].candidate;
-    if (!candidate.fits) beyond.push_back(specs[i]);
-    (candidate.fits ? result.fitting : result.beyond).push_back(std::move(candidate));
-    ++result.evaluated;
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Bounded& a, const Bounded& b) { return a.bound < b.bound; });
+    return out;
   }
-  return beyond;
-}
 
-// The first thing in which a loser is worse than the winner, in words.
-std::string why_slower(const Candidate& loser, const Candidate& winner) {
-  double ratio = loser.step_seconds / winner.step_seconds;
-  std::string text = fmt::format("{:.2f}x the time", ratio);
-  if (loser.exposed_comm_seconds > winner.exposed_comm_seconds)
-    text += fmt::format(", waits {} for communication", show_seconds(loser.exposed_comm_seconds));
-  if (loser.bubble > winner.bubble) text += fmt::format(", idle {:.0f} %", 100 * loser.bubble);
-  return text;
-}
+  void walk(const std::vector<Bounded>& recipes, bool first) {
+    Estimator estimator(book_);
+    int64_t beyond_proof = 0;
+    if (first) open_bound_ = recipes.empty() ? 0 : HUGE_VAL;
+    for (size_t begin = 0; begin < recipes.size(); begin += kTogether) {
+      Seconds best = fitting_.best(), kth = fitting_.at(request_.top);
+      bool proved = best > 0 && recipes[begin].bound >= best;
+      bool enough = kth > 0 && recipes[begin].bound >= kth;
+      if (stopped() || enough || (proved && beyond_proof >= kBeyondProof)) {
+        result_.pruned += static_cast<int64_t>(recipes.size() - begin);
+        result_.interrupted = result_.interrupted || stopped();
+        open_bound_ = std::min(open_bound_, recipes[begin].bound);
+        return;
+      }
+      size_t count = std::min(kTogether, recipes.size() - begin);
+      std::vector<Estimate> made(count);
+      in_parallel(count, [&](size_t i) { made[i] = estimator.estimate(recipes[begin + i].spec, freedom_); });
+      for (const Estimate& estimate : made) take(estimate);
+      if (proved) beyond_proof += static_cast<int64_t>(count);
+      if (request_.progress)
+        request_.progress({static_cast<int64_t>(begin + count), static_cast<int64_t>(recipes.size()),
+                           fitting_.best(), recipes[begin].bound});
+    }
+  }
 
-std::string too_much(Bytes peak, Bytes limit) {
-  std::string needed = show_bytes(peak), allowed = show_bytes(limit);
-  if (needed == allowed) return fmt::format("{} over the limit", show_bytes(peak - limit));
-  return fmt::format("needs {}, the limit is {}", needed, allowed);
-}
+  void take(const Estimate& estimate) {
+    if (!estimate.refused.empty()) return;
+    ++result_.evaluated;
+    if (estimate.fits) {
+      fitting_.offer(estimate);
+      return;
+    }
+    beyond_.push_back(estimate);
+    std::push_heap(beyond_.begin(), beyond_.end(), less_memory);
+    if (beyond_.size() <= kKeptBeyond) return;
+    std::pop_heap(beyond_.begin(), beyond_.end(), less_memory);
+    beyond_.pop_back();
+  }
 
-void give_reasons(const SearchRequest& request, SearchResult& result) {
-  for (size_t i = 0; i < result.fitting.size(); ++i)
-    result.fitting[i].reason =
-        i == 0 ? "fastest that fits" : why_slower(result.fitting[i], result.fitting[0]);
-  for (Candidate& candidate : result.beyond)
-    candidate.reason = too_much(candidate.worst_peak(), request.memory);
-}
+  static bool less_memory(const Estimate& a, const Estimate& b) {
+    return std::pair(a.worst_peak(), a.seconds) < std::pair(b.worst_peak(), b.seconds);
+  }
 
-int64_t batch_of(const Model& model) {
-  for (const Tensor& tensor : model.tensors)
-    if (tensor.role == Role::kBatchInput && !tensor.shape.empty()) return tensor.shape[0];
-  return 1;
-}
+  // Nothing fits, or something is computed twice or cut for memory's sake.
+  bool memory_is_short() const {
+    if (stopped() || !freedom_.loss_pieces) return false;
+    if (fitting_.count() == 0) return true;
+    Estimate best = fitting_.ranked().front();
+    return std::find(best.again.begin(), best.again.end(), true) != best.again.end() ||
+           best.worst_peak() > freedom_.memory / 10 * 9;
+  }
+
+  std::vector<RecipeSpec> with_loss_pieces() const {
+    std::vector<RecipeSpec> out;
+    auto add = [&](const Estimate& estimate) {
+      out.push_back(estimate.spec);
+      out.back().loss_pieces = kLossPieces;
+    };
+    std::vector<Estimate> leaders = fitting_.ranked();
+    for (size_t i = 0; i < std::min(leaders.size(), kKeptBeyond); ++i) add(leaders[i]);
+    for (const Estimate& estimate : beyond_) add(estimate);
+    return out;
+  }
+
+  // The best recipes once more with all parameters stored alike: what mixing them gains.
+  void add_uniform(std::vector<Estimate>& leaders) {
+    Estimator estimator(book_);
+    std::set<std::string> seen;
+    for (const Estimate& leader : leaders) seen.insert(summary_of(book_, leader));
+    size_t count = std::min(leaders.size(), kUniform);
+    for (size_t i = 0; i < count; ++i)
+      for (const char* way : {"dp", "zero1", "zero2", "zero3"}) {
+        Freedom alike = freedom_;
+        for (const StoringRow& row : kStoringRows)
+          alike.storings[static_cast<int>(row.storing)] &= std::string_view(row.name) == way;
+        bool any = std::find(alike.storings.begin(), alike.storings.end(), true) != alike.storings.end();
+        if (!any || leaders[i].spec.dp == 1) continue;
+        Estimate estimate = estimator.estimate(leaders[i].spec, alike);
+        if (estimate.fits && estimate.refused.empty() && seen.insert(summary_of(book_, estimate)).second)
+          leaders.push_back(std::move(estimate));
+      }
+    std::stable_sort(leaders.begin(), leaders.end(), faster);
+  }
+
+  void finish() {
+    std::vector<Estimate> leaders = fitting_.ranked();
+    size_t judged = std::max(request_.top, static_cast<size_t>(kJudgedPerEffort * request_.effort));
+    if (leaders.size() > judged) leaders.resize(judged);
+    add_uniform(leaders);
+    // Beyond those that are asked for, only what the estimate may have wrong.
+    while (leaders.size() > request_.top &&
+           (leaders.size() > judged || leaders.back().seconds > kNear * leaders.front().seconds))
+      leaders.pop_back();
+    std::sort_heap(beyond_.begin(), beyond_.end(), less_memory);
+    if (beyond_.size() > request_.top) beyond_.resize(request_.top);
+    judge_finalists(book_, request_, freedom_, leaders, beyond_, result_);
+  }
+
+  static constexpr size_t kKeptBeyond = 16, kUniform = 2;
+  static constexpr int kJudgedPerEffort = 3;
+  static constexpr double kNear = 1.04;
+
+  const SearchRequest& request_;
+  CostBook book_;
+  Freedom freedom_;
+  Leaders fitting_;
+  std::vector<Estimate> beyond_;  // a heap: those of least memory, the worst of them first
+  Seconds open_bound_ = HUGE_VAL;
+  SearchResult result_;
+};
 
 }  // namespace
 
@@ -197,32 +224,6 @@ Bytes Candidate::worst_peak() const {
   return peak_bytes.empty() ? 0 : *std::max_element(peak_bytes.begin(), peak_bytes.end());
 }
 
-SearchResult search(const Model& model, const SearchRequest& request) {
-  check_ways(request.allow, "--allow");
-  check_ways(request.forbid, "--forbid");
-  SearchResult result;
-  RecipeBook book(model);
-  std::vector<RecipeSpec> specs = all_specs(num_ranks(request.prices.cluster()), batch_of(model), request);
-  std::vector<RecipeSpec> beyond = try_all(model, book, request, specs, result);
-  for (RecipeSpec& spec : beyond) spec.recompute = true;
-  std::erase_if(beyond, [&](const RecipeSpec& spec) { return !allowed(spec, request); });
-  try_all(model, book, request, beyond, result);
-  std::stable_sort(result.fitting.begin(), result.fitting.end(), [](const Candidate& a, const Candidate& b) {
-    return std::pair(a.step_seconds, a.worst_peak()) < std::pair(b.step_seconds, b.worst_peak());
-  });
-  std::stable_sort(result.beyond.begin(), result.beyond.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.worst_peak() < b.worst_peak(); });
-  give_reasons(request, result);
-  return result;
-}
-
-std::string least_that_would_do(const SearchResult& result) {
-  if (result.beyond.empty())
-    return result.refused.empty() ? "no plan was allowed; loosen --allow or --forbid"
-                                  : "no recipe applies: " + result.refused.front();
-  const Candidate& least = result.beyond.front();
-  return fmt::format("the least that would do is {} per device ({})", show_bytes(least.worst_peak()),
-                     least.plan.summary);
-}
+SearchResult search(const Model& model, const SearchRequest& request) { return Search(model, request).run(); }
 
 }  // namespace partita

@@ -1,24 +1,42 @@
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "plan/recipe.h"
 #include "profile/prices.h"
+#include "search/estimate.h"
 
 namespace partita {
+
+/// How a search goes: recipes looked at, of how many, the best so far and what none can be below.
+struct Progress {
+  int64_t done = 0, all = 0;
+  Seconds incumbent = 0, bound = 0;  // 0: none yet
+};
 
 struct SearchRequest {
   Prices prices;     // of the cluster
   Bytes memory = 0;  // limit per device
   OptimizerSpec optimizer;
   std::vector<std::string> allow, forbid;  // of kWays; nothing in `allow`: all
+  RecipeSpec pinned;                       // sizes above 1 and a schedule that are not to change
+  bool pin_dp = false, pin_tp = false, pin_pp = false, pin_microbatches = false, pin_schedule = false;
+  size_t top = 5;
+  int effort = 3;  // 1 .. 5: how much work, never how many seconds
+  std::function<void(const Progress&)> progress;
+  const std::atomic<bool>* stop = nullptr;  // set: give the best found so far
 };
 
-/// A plan that was lowered and simulated.
+/// A plan with what it takes: simulated where it was lowered, else as estimated.
 struct Candidate {
   Plan plan;
+  RecipeSpec spec;
+  bool lowered = false;
   Seconds step_seconds = 0;
+  Seconds estimated_seconds = 0;
   Seconds exposed_comm_seconds = 0;
   double bubble = 0;
   std::vector<Bytes> peak_bytes;  // per rank
@@ -29,22 +47,22 @@ struct Candidate {
 };
 
 struct SearchResult {
-  std::vector<Candidate> fitting;    // fastest first; ties: less memory, then fewer pieces
+  std::vector<Candidate> fitting;    // fastest first, each of another character
   std::vector<Candidate> beyond;     // over the limit, least memory first
   std::vector<std::string> refused;  // recipe: why it does not apply to this model
-  int evaluated = 0;
+  Seconds bound = 0;                 // no plan of the recipes looked at takes less, by costs of units
+  int64_t evaluated = 0;             // estimated
+  int64_t pruned = 0;                // left out by their bound
+  int64_t lowered = 0;
+  bool interrupted = false;
 };
 
 /// The ways a plan can be made of, as --allow and --forbid name them.
-inline constexpr const char* kWays[] = {"dp",       "zero1",        "zero3",    "tp",
-                                        "pipeline", "microbatches", "recompute"};
+std::vector<std::string> known_ways();
 
-/// Every product of recipes over all devices, micro-batch counts that divide the batch, and schedules; each
-/// lowered, its memory counted and its time simulated; what does not fit once more with recomputation.
-/// Deterministic.
+/// The fastest plans within the memory of every device: products of recipes over all devices, micro-batch
+/// sizes and schedules in the outer loop, pruned by bounds; stages cut and storage and recomputation chosen
+/// for each; the best lowered and simulated where the cluster is small enough. Deterministic but for `stop`.
 SearchResult search(const Model& model, const SearchRequest& request);
-
-/// REQUIRES: nothing fits. What would: "the least that would do is 1.2 GiB (zero3-4, 4 micro-batches)".
-std::string least_that_would_do(const SearchResult& result);
 
 }  // namespace partita

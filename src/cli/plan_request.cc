@@ -1,0 +1,68 @@
+#include "cli/plan_request.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/pricing.h"
+
+namespace partita {
+namespace {
+
+/// {"dp": 4, "tp": 2, "pp": 1, "microbatches": 8, "schedule": "1f1b"}, each where it is not to change.
+void read_pins(const std::string& file, SearchRequest& request) {
+  Json json = parse_json(read_file(file), file);
+  JsonIn in(json, file);
+  in.only({"dp", "tp", "pp", "microbatches", "schedule"});
+  auto size = [&](const char* key, int64_t& value, bool& pin) {
+    pin = in.has(key);
+    if (!pin) return;
+    value = in[key].integer();
+    if (value < 1) input_error("{}: {}: {} is no size; give 1 or more", file, key, value);
+  };
+  size("dp", request.pinned.dp, request.pin_dp);
+  size("tp", request.pinned.tp, request.pin_tp);
+  size("pp", request.pinned.pp, request.pin_pp);
+  size("microbatches", request.pinned.microbatches, request.pin_microbatches);
+  request.pin_schedule = in.has("schedule");
+  if (request.pin_schedule) request.pinned.schedule = in["schedule"].text();
+}
+
+}  // namespace
+
+void add_plan_request(CLI::App& app, PlanRequestInput& input) {
+  add_cluster_input(app, input.cluster);
+  add_training_input(app, input.training);
+  add_calibration_flag(app, input.calibration);
+  app.add_option("--top", input.top, "how many plans to list")->check(CLI::Range(1, 1000));
+  app.add_option("--allow", input.allow, fmt::format("only these ways: {}", fmt::join(known_ways(), ",")))
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--forbid", input.forbid, "not these ways")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--pin", input.pin,
+                 "a JSON file with what is not to change: dp, tp, pp, microbatches, schedule");
+  app.add_option("--effort", input.effort, "how much work, 1 to 5: micro-batch sizes tried, plans lowered")
+      ->check(CLI::Range(1, 5));
+}
+
+SearchRequest load(const PlanRequestInput& input, ModelInput& model) {
+  SearchRequest request;
+  request.optimizer = load(input.training, model);
+  request.prices = prices_of(load(input.cluster), input.calibration);
+  request.memory = least_memory(request.prices.cluster());
+  request.allow = input.allow;
+  request.forbid = input.forbid;
+  request.top = input.top;
+  request.effort = input.effort;
+  if (!input.pin.empty()) read_pins(input.pin, request);
+  return request;
+}
+
+void read_batch(const std::string& text, ModelInput& model) {
+  if (text.empty() || text == "auto") return;
+  bool whole = text.size() < 16 && text.find_first_not_of("0123456789") == text.npos;
+  if (!whole || text.find_first_not_of('0') == text.npos)
+    input_error("--batch: \"{}\" is not a whole number of 1 or more, nor auto", text);
+  model.batch = std::stoll(text);
+}
+
+}  // namespace partita

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+
+namespace partita {
+
+/// Patterns for the ops of each stage, where stage s starts with op `firsts[s]` of `line`: whole modules
+/// where they are on one stage, else ops by name. REQUIRES: `line` as line_ops (cut.h); firsts ascend from 0.
+std::vector<std::vector<std::string>> stage_patterns(const Model& model, const std::vector<OpId>& line,
+                                                     const std::vector<size_t>& firsts);
+
+}  // namespace partita

@@ -1,0 +1,41 @@
+#include "search/batch_sweep.h"
+
+#include "search/cost_book.h"
+
+namespace partita {
+namespace {
+
+constexpr int kMostDoublings = 14, kPatience = 2;
+constexpr double kGain = 1.01;
+
+}  // namespace
+
+int64_t tokens_of(const Model& model) {
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kBatchInput) return numel(tensor.shape);
+  return 0;
+}
+
+BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const SearchRequest& request) {
+  BatchSweep best;
+  double rate = 0;
+  int without_gain = 0;
+  // From one sample a device of the largest tensor parallel mesh on: fewer leave devices idle.
+  int64_t batch =
+      std::max(1, num_ranks(request.prices.cluster()) / request.prices.cluster().devices_per_node);
+  for (int k = 0; k < kMostDoublings && without_gain < kPatience; ++k, batch *= 2) {
+    Model model = build(batch);
+    SearchResult result = search(model, request);
+    double here = result.fitting.empty()
+                      ? 0
+                      : static_cast<double>(tokens_of(model)) / result.fitting.front().step_seconds;
+    without_gain = here > rate * kGain ? 0 : without_gain + 1;
+    if (best.batch == 0 || here > rate) {
+      best = {batch, std::move(result)};
+      rate = here;
+    }
+  }
+  return best;
+}
+
+}  // namespace partita

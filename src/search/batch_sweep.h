@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+
+#include "search/search.h"
+
+namespace partita {
+
+struct BatchSweep {
+  int64_t batch = 0;
+  SearchResult result;
+};
+
+/// The batch of most tokens a second among doublings of a first one, and its plans. It stops when two
+/// doublings in a row gain less than a hundredth, or nothing fits any more. `build` makes the step of a
+/// batch.
+BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const SearchRequest& request);
+
+/// Positions of the first batch input: what a step works on.
+int64_t tokens_of(const Model& model);
+
+}  // namespace partita

@@ -1,0 +1,95 @@
+#include "search/cost_book.h"
+
+#include "base/error.h"
+#include "search/parallel.h"
+
+namespace partita {
+
+/// The plans whose one rank is measured: micro-batches one after another, or, for a step that cannot be cut
+/// in time, side by side.
+struct CostBook::Trial {
+  CostKey key;
+  std::vector<Plan> keep, again;
+  std::string refused;
+};
+
+CostBook::CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer)
+    : model_(model),
+      prices_(prices),
+      optimizer_(optimizer),
+      shrunk_(shrink(model)),
+      recipes_(shrunk_.model),
+      batch_(batch_of(model)) {}
+
+CostKey CostBook::key_of(const RecipeSpec& spec) const {
+  return {.tp = spec.tp,
+          .samples = batch_ / (spec.dp * spec.microbatches),
+          .loss_pieces = spec.loss_pieces,
+          .pieces = spec.pieces,
+          .sequence = spec.sequence};
+}
+
+RecipeSpec CostBook::spec_of(const CostKey& key, bool loops) const {
+  int64_t pieces = batch_ / key.samples;
+  return {.dp = loops ? 1 : pieces,
+          .tp = key.tp,
+          .pieces = key.pieces,
+          .loss_pieces = key.loss_pieces,
+          .sequence = key.sequence,
+          .microbatches = loops ? pieces : 1,
+          .optimizer = optimizer_};
+}
+
+void CostBook::measure(const std::vector<CostKey>& keys) {
+  std::vector<Trial> trials;
+  for (const CostKey& key : keys) {
+    auto [place, fresh] = tables_.try_emplace(key);
+    if (!fresh) continue;
+    Trial& trial = trials.emplace_back(Trial{.key = key});
+    for (bool loops : {true, false}) try {
+        RecipeSpec spec = spec_of(key, loops);
+        if (!loops && batch_ == key.samples) continue;
+        trial.keep.push_back(recipes_.plan(spec));
+        if (shrunk_.units.all.size() < 2) continue;
+        spec.recompute = true;
+        trial.again.push_back(recipes_.plan(spec));
+      } catch (const InputError& error) {
+        trial.refused = error.what();
+      }
+    for (const Plan& plan : trial.keep)
+      if (!forms_.contains(form_of(plan)))
+        forms_.emplace(form_of(plan), prepare(shrunk_.model, form_of(plan)));
+    for (const Plan& plan : trial.again)
+      if (!forms_.contains(form_of(plan)))
+        forms_.emplace(form_of(plan), prepare(shrunk_.model, form_of(plan)));
+  }
+  std::vector<std::unique_ptr<CostTable>> made(trials.size());
+  in_parallel(trials.size(), [&](size_t i) { made[i] = measure(trials[i]); });
+  for (size_t i = 0; i < trials.size(); ++i) tables_[trials[i].key] = std::move(made[i]);
+}
+
+std::unique_ptr<CostTable> CostBook::measure(const Trial& trial) const {
+  auto table = std::make_unique<CostTable>();
+  table->refused = trial.keep.empty() ? trial.refused : "";
+  for (size_t k = 0; k < trial.keep.size(); ++k) {
+    try {
+      table->keep = measure_units(forms_.at(form_of(trial.keep[k])), trial.keep[k], prices_);
+      if (k < trial.again.size())
+        table->again = measure_units(forms_.at(form_of(trial.again[k])), trial.again[k], prices_);
+      table->whole = trial.keep[k].microbatches == 1 ? table->refused : "";
+      table->refused.clear();
+      return table;
+    } catch (const InputError& error) {
+      table->refused = error.what();
+    }
+  }
+  return table;
+}
+
+int64_t batch_of(const Model& model) {
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kBatchInput && !tensor.shape.empty()) return tensor.shape[0];
+  return 1;
+}
+
+}  // namespace partita

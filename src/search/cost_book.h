@@ -1,0 +1,73 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "plan/recipe.h"
+#include "search/shrink.h"
+#include "search/unit_costs.h"
+
+namespace partita {
+
+/// What makes the cost of a unit on a rank: how it is split over tensor parallel ranks, and how many samples
+/// of the batch it works on at once.
+struct CostKey {
+  int64_t tp = 1, samples = 1, loss_pieces = 1, pieces = 1;
+  bool sequence = false;
+
+  auto operator<=>(const CostKey&) const = default;
+};
+
+/// Costs of one key, with nothing and with every repeated module computed again in backward; or why there are
+/// none.
+struct CostTable {
+  UnitCosts keep;
+  std::optional<UnitCosts> again;  // not where the model has no repeated modules
+  std::string refused;
+  std::string whole;  // why the step cannot be cut into micro-batches; "" where it can
+};
+
+/// Costs by unit of one model on one cluster, each measured once on the shrunk step and kept.
+class CostBook {
+ public:
+  /// `model` and `prices` must outlive the book.
+  CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer);
+
+  /// REQUIRES: dp * microbatches divides the batch.
+  CostKey key_of(const RecipeSpec& spec) const;
+  /// Measures those keys that are not known yet, on all cores.
+  void measure(const std::vector<CostKey>& keys);
+  /// REQUIRES: measured.
+  const CostTable& table(const CostKey& key) const { return *tables_.at(key); }
+
+  const Model& model() const { return model_; }
+  const Shrunk& shrunk() const { return shrunk_; }
+  const Prices& prices() const { return prices_; }
+  const OptimizerSpec& optimizer() const { return optimizer_; }
+  int64_t batch() const { return batch_; }
+  /// The plan of a recipe for the shrunk step.
+  Plan shrunk_plan(const RecipeSpec& spec) { return recipes_.plan(spec); }
+
+ private:
+  struct Trial;
+  RecipeSpec spec_of(const CostKey& key, bool loops) const;
+  std::unique_ptr<CostTable> measure(const Trial& trial) const;
+
+  const Model& model_;
+  const Prices& prices_;
+  OptimizerSpec optimizer_;
+  Shrunk shrunk_;
+  RecipeBook recipes_;
+  int64_t batch_ = 1;
+  std::map<Form, Prepared> forms_;
+  std::map<CostKey, std::unique_ptr<CostTable>> tables_;
+};
+
+/// Samples of the batch: dimension 0 of the first batch input.
+int64_t batch_of(const Model& model);
+
+}  // namespace partita

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/schedule.h"
+#include "search/cost_book.h"
+#include "search/freedom.h"
+
+namespace partita {
+
+/// A joint plan as costs by unit have it, without lowering.
+struct Estimate {
+  RecipeSpec spec;
+  Seconds seconds = 0;
+  Seconds bound = 0;              // for this recipe, whatever is stored, computed again and cut how
+  std::vector<Bytes> peak_bytes;  // by device of the pipeline
+  bool fits = false;
+  std::vector<int> firsts;  // unit of the whole step that each stage starts with
+  std::vector<bool> again;  // by unit: computed again in backward
+  /// By parameter of the shrunk step and unit of the whole step: of the one that it stands for there.
+  std::vector<std::vector<Storing>> storing;
+  std::string refused;  // why there is no estimate
+
+  Bytes worst_peak() const;
+};
+
+/// Estimates plans of one model on one cluster from costs by unit. Seconds are those of the simulator as far
+/// as units do not wait for each other inside of a stage; bytes count what stages hold at their worst moments
+/// together.
+class Estimator {
+ public:
+  /// `book` must outlive it.
+  explicit Estimator(const CostBook& book);
+
+  /// A lower bound of the seconds of every plan of this recipe; 0 where costs are not known.
+  Seconds bound(const RecipeSpec& spec) const;
+  /// The best choice of what to store whole and what to compute again, stages cut evenly.
+  Estimate estimate(const RecipeSpec& spec, const Freedom& freedom) const;
+
+ private:
+  const CostBook& book_;
+};
+
+/// The schedule of a recipe with another number of micro-batches. InputError where they do not suit it.
+Schedule schedule_for(const RecipeSpec& spec, int64_t microbatches);
+
+}  // namespace partita

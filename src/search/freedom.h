@@ -1,0 +1,17 @@
+#pragma once
+
+#include <array>
+
+#include "search/storing.h"
+
+namespace partita {
+
+/// What a planner may use beside the products of a recipe.
+struct Freedom {
+  Bytes memory = 0;  // of each device
+  bool recompute = true;
+  bool loss_pieces = true;  // head and loss in pieces of the tokens
+  std::array<bool, kStorings> storings = {true, true, true, true, true};
+};
+
+}  // namespace partita

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace partita {
+
+/// Calls work(0) .. work(count - 1), each once, on all cores; the first exception by number is thrown again
+/// when all are done. What each call writes must be its own, so the result does not depend on the cores.
+void in_parallel(size_t count, const std::function<void(size_t)>& work);
+
+}  // namespace partita

@@ -1,0 +1,174 @@
+#include "search/recipes.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/names.h"
+
+namespace partita {
+namespace {
+
+/// Schedules and the chunks a device may have in them (0: its only one). Those with several want a full
+/// pipeline.
+struct ScheduleRow {
+  const char* name;
+  std::array<int64_t, 4> chunks;
+};
+constexpr ScheduleRow kScheduleRows[] = {{"1f1b", {}},     {"gpipe", {}}, {"interleaved", {2, 3, 4, 6}},
+                                         {"wave", {2, 4}}, {"zb-h1", {}}, {"zb-v", {2}}};
+
+constexpr const char* kOtherWays[] = {"dp", "zero1",    "zero2",        "zero3",     "tp",
+                                      "sp", "pipeline", "microbatches", "recompute", "loss-pieces"};
+
+std::vector<int64_t> divisors(int64_t number) {
+  std::vector<int64_t> low, high;
+  for (int64_t d = 1; d * d <= number; ++d)
+    if (number % d == 0) {
+      low.push_back(d);
+      if (d * d != number) high.push_back(number / d);
+    }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+bool has(const std::vector<std::string>& list, std::string_view way) {
+  return std::find(list.begin(), list.end(), way) != list.end();
+}
+
+bool open_to(const SearchRequest& request, std::string_view way) {
+  return !has(request.forbid, way) && (request.allow.empty() || has(request.allow, way));
+}
+
+// A schedule is allowed with "pipeline" unless schedules are named.
+bool schedule_open(const SearchRequest& request, std::string_view name) {
+  if (has(request.forbid, name)) return false;
+  bool named = std::any_of(std::begin(kScheduleRows), std::end(kScheduleRows),
+                           [&](const ScheduleRow& row) { return has(request.allow, row.name); });
+  return named ? has(request.allow, name) : open_to(request, "pipeline");
+}
+
+void check_ways(const std::vector<std::string>& ways, const char* flag) {
+  std::vector<std::string> known = known_ways();
+  for (const std::string& way : ways)
+    if (!has(known, way))
+      input_error("{}: unknown \"{}\"{}; known are {}", flag, way, did_you_mean(way, known),
+                  fmt::join(known, ", "));
+}
+
+/// Micro-batch counts for `samples` on each rank. Of many divisors those that leave few samples at once,
+/// since more of them only fill memory, and all at once.
+std::vector<int64_t> microbatch_counts(int64_t samples, int effort) {
+  std::vector<int64_t> counts, all = divisors(samples);
+  int64_t most = all.size() <= 4 ? samples : int64_t{1} << effort;
+  for (int64_t at_once : all)
+    if (at_once <= most || at_once == samples) counts.push_back(samples / at_once);
+  return counts;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const SearchRequest& request, int64_t batch, int units)
+      : request_(request), batch_(batch), units_(units) {}
+
+  std::vector<RecipeSpec> run() {
+    int64_t ranks = num_ranks(request_.prices.cluster());
+    for (int64_t pp : divisors(ranks)) {
+      if (pp > units_ || (pp > 1 && !pipelines()) || pinned(request_.pin_pp, pp, request_.pinned.pp))
+        continue;
+      for (int64_t tp : divisors(ranks / pp)) {
+        if (tp > most_tensor_parallel() || (tp > 1 && !open_to(request_, "tp") && !open_to(request_, "sp")))
+          continue;
+        if (pinned(request_.pin_tp, tp, request_.pinned.tp)) continue;
+        int64_t dp = ranks / pp / tp;
+        if (batch_ % dp || (dp > 1 && !data_parallel())) continue;
+        if (pinned(request_.pin_dp, dp, request_.pinned.dp)) continue;
+        for (int64_t microbatches : microbatch_counts(batch_ / dp, request_.effort))
+          add({.dp = dp, .tp = tp, .pp = pp, .microbatches = microbatches, .optimizer = request_.optimizer});
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // Across nodes tensor parallelism only waits: one doubling beyond a node shows it.
+  int64_t most_tensor_parallel() const {
+    const Cluster& cluster = request_.prices.cluster();
+    return cluster.nodes > 1 ? 2 * cluster.devices_per_node : num_ranks(cluster);
+  }
+
+  static bool pinned(bool pin, int64_t value, int64_t to) { return pin && value != to; }
+
+  bool data_parallel() const {
+    for (const char* way : {"dp", "zero1", "zero2", "zero3"})
+      if (open_to(request_, way)) return true;
+    return false;
+  }
+  bool pipelines() const {
+    return std::any_of(std::begin(kScheduleRows), std::end(kScheduleRows),
+                       [&](const ScheduleRow& row) { return schedule_open(request_, row.name); });
+  }
+
+  void add(const RecipeSpec& spec) {
+    if (spec.microbatches > 1 && !open_to(request_, "microbatches")) return;
+    if (pinned(request_.pin_microbatches, spec.microbatches, request_.pinned.microbatches)) return;
+    for (bool sequence : {false, true}) {
+      if (sequence && (spec.tp == 1 || !open_to(request_, "sp"))) continue;
+      if (!sequence && spec.tp > 1 && !open_to(request_, "tp")) continue;
+      RecipeSpec split = spec;
+      split.sequence = sequence;
+      add_schedules(split);
+    }
+  }
+
+  void add_schedules(RecipeSpec spec) {
+    if (spec.pp == 1) {
+      out_.push_back(spec);
+      return;
+    }
+    for (const ScheduleRow& row : kScheduleRows) {
+      if (!schedule_open(request_, row.name)) continue;
+      if (request_.pin_schedule && request_.pinned.schedule != row.name) continue;
+      bool plain = row.chunks.front() == 0;
+      std::string_view name = row.name;
+      if (name != "1f1b" && spec.microbatches < (name == "gpipe" ? 2 : spec.pp)) continue;
+      for (int64_t chunks : row.chunks) {
+        if (chunks == 0 && !(plain && &chunks == &row.chunks.front())) continue;
+        if (!plain && (spec.microbatches % spec.pp || chunks * spec.pp > units_)) continue;
+        spec.schedule = row.name;
+        spec.chunks = chunks;
+        out_.push_back(spec);
+      }
+    }
+  }
+
+  const SearchRequest& request_;
+  int64_t batch_;
+  int units_;
+  std::vector<RecipeSpec> out_;
+};
+
+}  // namespace
+
+std::vector<std::string> known_ways() {
+  std::vector<std::string> ways(std::begin(kOtherWays), std::end(kOtherWays));
+  for (const ScheduleRow& row : kScheduleRows) ways.emplace_back(row.name);
+  return ways;
+}
+
+std::vector<RecipeSpec> all_recipes(const SearchRequest& request, int64_t batch, int units) {
+  check_ways(request.allow, "--allow");
+  check_ways(request.forbid, "--forbid");
+  return Enumeration(request, batch, units).run();
+}
+
+Freedom freedom_of(const SearchRequest& request) {
+  Freedom freedom{.memory = request.memory,
+                  .recompute = open_to(request, "recompute"),
+                  .loss_pieces = open_to(request, "loss-pieces")};
+  for (const StoringRow& row : kStoringRows)
+    freedom.storings[static_cast<int>(row.storing)] = open_to(request, row.name);
+  return freedom;
+}
+
+}  // namespace partita

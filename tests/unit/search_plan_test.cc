@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include "cluster/library.h"
+#include "lower/lower.h"
+#include "model/build/build.h"
+#include "search/batch_sweep.h"
+#include "search/least.h"
+#include "search/shrink.h"
+#include "search/write_plan.h"
+#include "simulate/simulate.h"
+
+namespace partita {
+namespace {
+
+Model preset(const char* name, int64_t batch = 0) { return build_model(*find_preset(name), {batch, 0}); }
+
+Bytes worst(const std::vector<Bytes>& peaks) { return *std::max_element(peaks.begin(), peaks.end()); }
+
+TEST(Shrink, EqualLayersBecomeTwo) {
+  Shrunk shrunk = shrink(preset("gpt2-medium"));
+  EXPECT_TRUE(check(shrunk.model).empty());
+  ASSERT_EQ(shrunk.stands_for.size(), 26u);
+  EXPECT_EQ(shrunk.stands_for[0], 0);
+  EXPECT_EQ(shrunk.stands_for[1], 1);
+  EXPECT_EQ(shrunk.stands_for[24], 2);
+  EXPECT_EQ(shrunk.stands_for[25], 3);
+}
+
+TEST(Shrink, CostsAreThoseOfTheWholeStep) {
+  Model model = preset("gpt2-small", 4);
+  Shrunk shrunk = shrink(model);
+  Prices prices(read_cluster("2xA100-80GB"));
+  auto costs = [&](const Model& of) {
+    Plan plan = recipe(of, {.tp = 2, .microbatches = 2});
+    return measure_units(prepare(of, form_of(plan)), plan, prices);
+  };
+  UnitCosts whole = costs(model), small = costs(shrunk.model);
+  ASSERT_EQ(whole.units.size(), shrunk.stands_for.size());
+  for (size_t u = 0; u < whole.units.size(); ++u) {
+    const UnitCost &a = whole.units[u], &b = small.units[shrunk.stands_for[u]];
+    EXPECT_DOUBLE_EQ(a.forward, b.forward) << u;
+    EXPECT_NEAR(a.backward(), b.backward(), 1e-12) << u;
+    EXPECT_EQ(a.saved, b.saved) << u;
+    EXPECT_EQ(a.forward_peak, b.forward_peak) << u;
+    EXPECT_EQ(a.leaves, b.leaves) << u;
+  }
+}
+
+// Seconds within 3 %, bytes at most 1 % below and 6 % above what is lowered and simulated.
+TEST(Estimate, AgreesWithTheLoweredPlan) {
+  Model model = preset("gpt2-small");
+  Prices prices(read_cluster("4xA100-80GB"));
+  CostBook book(model, prices, {});
+  Estimator estimator(book);
+  const RecipeSpec specs[] = {{.dp = 4},
+                              {.dp = 2, .tp = 2, .microbatches = 2},
+                              {.tp = 4, .sequence = true},
+                              {.dp = 2, .pp = 2, .microbatches = 4},
+                              {.pp = 4, .microbatches = 8, .schedule = "interleaved", .chunks = 2},
+                              {.dp = 2, .pp = 2, .microbatches = 4, .schedule = "zb-h1"}};
+  for (const RecipeSpec& spec : specs) {
+    book.measure({book.key_of(spec)});
+    for (Bytes memory : {Bytes{1} << 40, Bytes{2} << 30}) {
+      Estimate estimate = estimator.estimate(spec, {.memory = memory});
+      ASSERT_EQ(estimate.refused, "");
+      Plan plan = write_plan(book, estimate);
+      Lowered lowered = lower(model, plan);
+      Trace trace = simulate(lowered.model, lowered.program, prices);
+      EXPECT_NEAR(estimate.seconds / trace.step_seconds, 1, 0.03) << plan.summary;
+      double bytes =
+          static_cast<double>(estimate.worst_peak()) / static_cast<double>(worst(trace.peak_bytes));
+      EXPECT_GT(bytes, 0.99) << plan.summary;
+      EXPECT_LT(bytes, 1.06) << plan.summary;
+    }
+  }
+}
+
+// More memory is never slower, no counted peak is over its limit, and no recipe that fits is faster.
+TEST(Search, MemoryAndRecipes) {
+  for (const char* name : {"llama-tiny"}) {
+    Model model = preset(name);
+    Prices prices(read_cluster("4xcpu"));
+    struct Known {
+      Seconds seconds;
+      Bytes peak;
+      std::string summary;
+    };
+    std::vector<Known> recipes;
+    for (const RecipeSpec& spec : {RecipeSpec{.dp = 4},
+                                   {.dp = 4, .zero = 1},
+                                   {.dp = 4, .zero = 3},
+                                   {.tp = 4},
+                                   {.dp = 2, .tp = 2, .zero = 3, .recompute = true},
+                                   {.tp = 2, .pp = 2, .microbatches = 2}}) {
+      Plan plan = recipe(model, spec);
+      Lowered lowered = lower(model, plan);
+      Trace trace = simulate(lowered.model, lowered.program, prices);
+      recipes.push_back({trace.step_seconds, worst(trace.peak_bytes), plan.summary});
+    }
+    Seconds before = HUGE_VAL;
+    for (Bytes memory : {700, 850, 1000, 1300, 4000}) {
+      SearchRequest request{.prices = prices, .memory = memory * 1000, .top = 2};
+      SearchResult result = search(model, request);
+      if (result.fitting.empty()) continue;
+      const Candidate& best = result.fitting.front();
+      EXPECT_LE(best.worst_peak(), request.memory);
+      EXPECT_LE(best.step_seconds, before * 1.000001) << name << " " << memory;
+      before = best.step_seconds;
+      for (const Known& recipe : recipes)
+        if (recipe.peak <= request.memory) {
+          EXPECT_LE(best.step_seconds, recipe.seconds * 1.000001) << recipe.summary;
+        }
+    }
+  }
+}
+
+TEST(Search, SaysWhatWouldDo) {
+  Model model = preset("gpt2-tiny");
+  SearchRequest request{.prices = Prices(read_cluster("2xcpu")), .memory = 600'000};
+  SearchResult result = search(model, request);
+  ASSERT_TRUE(result.fitting.empty());
+  Least least = least_that_would_do(model, request, result);
+  EXPECT_EQ(least.devices, 8);
+  request.memory = least.memory;
+  EXPECT_FALSE(search(model, request).fitting.empty());
+}
+
+TEST(Search, PinsAndWays) {
+  Model model = preset("gpt2-tiny");
+  SearchRequest request{.prices = Prices(read_cluster("4xcpu")), .memory = Bytes{1} << 32};
+  request.pinned.tp = 2;
+  request.pin_tp = true;
+  request.forbid = {"pipeline", "zero1", "zero2", "zero3"};
+  for (const Candidate& candidate : search(model, request).fitting) {
+    EXPECT_EQ(candidate.spec.tp, 2);
+    EXPECT_EQ(candidate.spec.dp, 2);
+    EXPECT_TRUE(candidate.plan.store.empty());
+  }
+}
+
+TEST(Search, BatchOfMostTokens) {
+  SearchRequest request{
+      .prices = Prices(read_cluster("2xcpu")), .memory = Bytes{4} << 20, .top = 1, .effort = 1};
+  BatchSweep sweep = sweep_batches([](int64_t batch) { return preset("gpt2-tiny", batch); }, request);
+  ASSERT_FALSE(sweep.result.fitting.empty());
+  EXPECT_GT(sweep.batch, 1);
+}
+
+}  // namespace
+}  // namespace partita
