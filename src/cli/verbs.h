@@ -9,6 +9,8 @@ void add_devices(CLI::App& app, Command& command);
 void add_profile(CLI::App& app, Command& command);
 void add_recipe(CLI::App& app, Command& command);
 void add_plan(CLI::App& app, Command& command);
+void add_explain(CLI::App& app, Command& command);
+void add_diff(CLI::App& app, Command& command);
 void add_lower(CLI::App& app, Command& command);
 void add_simulate(CLI::App& app, Command& command);
 void add_train(CLI::App& app, Command& command);
@@ -24,6 +26,8 @@ inline constexpr Verb kVerbs[] = {
     {"profile", "say what a training step computes and keeps, by module, without running it", add_profile},
     {"plan", "find the fastest plan that fits, with a bound, and say why the others lost", add_plan},
     {"recipe", "write a plan by name: dp, zero1, zero2, zero3, tp, sp, pipeline and products", add_recipe},
+    {"explain", "say why a plan is as it is, what would make it faster, and how sure that is", add_explain},
+    {"diff", "say in what two plans differ, and what each difference costs", add_diff},
     {"lower", "turn a plan into what every rank executes, and prove that it computes the model", add_lower},
     {"simulate", "say how long a planned step takes and what it holds, without running it", add_simulate},
     {"train", "run a planned step on this machine, one thread a rank", add_train},

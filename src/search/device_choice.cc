@@ -155,7 +155,7 @@ class DeviceProblem {
     ChoiceProblem out{.budget = context_.memory};
     Bytes held = held_by_all(), looping = held;
     for (const StageRange& stage : stages_)
-      looping += leaves(stage.begin - 1) * (stage.alive + 1) - leaves(stage.end - 1) * (stage.alive - 1);
+      looping += leaves(stage.begin - 1) * (stage.alive + 2) - leaves(stage.end - 1) * (stage.alive - 2);
     if (gathered) {
       Bytes largest = 0;
       for (const Item& item : items_)
@@ -274,7 +274,7 @@ class DeviceProblem {
     bytes.saved = in + saved - sent;
     bytes.forward_peak += in;
     bytes.backward_peak += in;
-    out.looping += sent + in;
+    out.looping += sent + in + std::max(sent, in);
     out.seconds.push_back(seconds);
     out.bytes.push_back(bytes);
   }

@@ -14,6 +14,7 @@ class EndWalk {
       : schedule_(schedule),
         stages_(stages),
         now_(schedule.devices),
+        open_(schedule.devices),
         next_(schedule.devices),
         done_(static_cast<size_t>(schedule.stages) * schedule.microbatches * kStepKinds, -1) {}
 
@@ -41,11 +42,14 @@ class EndWalk {
                     done(StepKind::kInputGrad, stage, microbatch));
   }
 
-  /// -1: not there yet.
+  /// When a step can start that takes what `from` made; -1: not there yet. A receive is open since the
+  /// receiving step before it was next.
   Seconds arrival(int d, Seconds made, int from, int to) {
     if (made < 0) return -1;
     if (schedule_.device_of(from) == schedule_.device_of(to)) return std::max(made, now_[d]);
-    return std::max(made, now_[d]) + stages_[std::min(from, to)].hop;
+    Seconds arrived = std::max(made, open_[d]) + stages_[std::min(from, to)].hop;
+    open_[d] = now_[d];
+    return std::max(arrived, now_[d]);
   }
 
   bool step(int d, const Step& s) {
@@ -64,7 +68,7 @@ class EndWalk {
 
   const Schedule& schedule_;
   const std::vector<StageSeconds>& stages_;
-  std::vector<Seconds> now_;
+  std::vector<Seconds> now_, open_;
   std::vector<size_t> next_;
   std::vector<Seconds> done_;
 };

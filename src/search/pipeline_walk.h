@@ -17,7 +17,7 @@ struct StageSeconds {
 };
 
 /// When each device has run its last step, if it starts at 0. As the simulator has it: a message starts when
-/// its sender is done and its receiver is there. REQUIRES: `schedule` is complete, free of deadlock and has
+/// its sender is done and its receive is open, one receiving step ahead. REQUIRES: `schedule` is complete, free of deadlock and has
 /// one stream.
 std::vector<Seconds> device_ends(const Schedule& schedule, const std::vector<StageSeconds>& stages);
 
