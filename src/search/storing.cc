@@ -44,7 +44,7 @@ StoringCost StoringPrices::cost(const ParameterCost& parameter, Storing storing,
   Seconds gather = collective("all_gather", own), scatter = collective("reduce_scatter", gradient);
   Bytes sums = each ? piece(gradient, size_) : gradient;
   cost.once = update(parameter, size_) + (each ? 0 : scatter) + (cut ? 0 : gather);
-  cost.backward = each ? scatter + add(piece(gradient, size_)) - add(gradient) : 0;
+  cost.backward = each ? scatter + add(piece(gradient, size_)) : 0;
   if (cut) {
     cost.forward = parameter.in_forward ? gather : 0;
     cost.backward += parameter.in_backward ? gather : 0;

@@ -222,7 +222,23 @@ class Meter {
     (part_ == Part::kForward ? found->second.forward : found->second.backward) = true;
   }
 
+  // Kernels that add to what is there need nothing beside it.
+  void accumulate(const Instr& instr) {
+    Name there = name(instr.in[instr.into]);
+    if (sums_.contains(there.storage)) {
+      there.tensor = model_[instr.sum ? instr.sum : instr.op].outputs[0];
+      Bytes bytes = storages_[there.storage].bytes;
+      kept_ += bytes;
+      if (gradients_.contains(there.tensor))
+        sum_of_[there.tensor] = there.storage;
+      else
+        out_.units[unit_].parts += bytes;
+    }
+    if (instr.out[0] != instr.in[instr.into]) give(instr.out[0], there);
+  }
+
   void compute(const Instr& instr, const std::vector<TypeId>& in) {
+    if (instr.into >= 0) return accumulate(instr);
     OpView view = local_view(model_, program_, instr, in);
     Bytes unkept = 0, retained = instr.view ? 0 : retained_of(view);
     const Op& op = model_[instr.op];
