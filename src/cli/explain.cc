@@ -25,8 +25,8 @@ Model model_of(const Options& options, const Plan& plan, const std::string& file
   }
   Model model = load(input, plan);
   if (fingerprint(model) != plan.model)
-    input_error("{}: model: this plan was made for {}, and '{}' is {}; say --model with what it was made of", file,
-                plan.model, input.file, fingerprint(model));
+    input_error("{}: model: this plan was made for {}, and '{}' is {}; say --model with what it was made of",
+                file, plan.model, input.file, fingerprint(model));
   return model;
 }
 
@@ -45,7 +45,10 @@ void run_explain(const Options& options, const Command& command) {
   Model model = model_of(options, plan, file);
   SearchRequest request = request_of(options, plan, file);
   Candidate mine = judged(model, plan, request);
-  Json json = {{"summary", plan.summary}, {"step_seconds", mine.step_seconds}, {"peak_bytes", mine.peak_bytes}, {"reasons", Json::array()}};
+  Json json = {{"summary", plan.summary},
+               {"step_seconds", mine.step_seconds},
+               {"peak_bytes", mine.peak_bytes},
+               {"reasons", Json::array()}};
   write_tier(request.prices, json);
   std::string text = fmt::format("{} on {}\n", plan.summary, request.prices.cluster().name);
   for (const Reason& reason : explain(model, mine, request)) {
@@ -58,8 +61,9 @@ void run_explain(const Options& options, const Command& command) {
 std::string show_change(const Change& change) {
   std::string cost = "only together with others";
   if (change.alone)
-    cost = fmt::format("{}{} a step, {}{}", change.seconds < 0 ? "-" : "+", show_seconds(std::abs(change.seconds)),
-                       change.bytes < 0 ? "-" : "+", show_bytes(std::abs(change.bytes)));
+    cost = fmt::format("{}{} a step, {}{}", change.seconds < 0 ? "-" : "+",
+                       show_seconds(std::abs(change.seconds)), change.bytes < 0 ? "-" : "+",
+                       show_bytes(std::abs(change.bytes)));
   return fmt::format("{:<13} {} -> {}: {}\n", change.part, change.before, change.after, cost);
 }
 
@@ -73,10 +77,11 @@ void run_diff(const Options& options, const Command& command) {
                {"step_seconds", {before.step_seconds, after.step_seconds}},
                {"peak_bytes", {before.worst_peak(), after.worst_peak()}}};
   std::string text = fmt::format("{}: {}, {}\n{}: {}, {}\n", from.summary, show_seconds(before.step_seconds),
-                                 show_bytes(before.worst_peak()), to.summary, show_seconds(after.step_seconds),
-                                 show_bytes(after.worst_peak()));
+                                 show_bytes(before.worst_peak()), to.summary,
+                                 show_seconds(after.step_seconds), show_bytes(after.worst_peak()));
   for (const Change& change : changes(model, from, to, request)) {
-    Json one = {{"part", change.part}, {"before", change.before}, {"after", change.after}, {"alone", change.alone}};
+    Json one = {
+        {"part", change.part}, {"before", change.before}, {"after", change.after}, {"alone", change.alone}};
     if (change.alone) one["seconds"] = change.seconds, one["bytes"] = change.bytes;
     json["changes"].push_back(std::move(one));
     text += show_change(change);
@@ -85,7 +90,9 @@ void run_diff(const Options& options, const Command& command) {
 }
 
 void add_options(CLI::App& app, Options& options, int count) {
-  app.add_option("PLAN", options.plans, count == 1 ? "a plan file" : "two plan files")->required()->expected(count);
+  app.add_option("PLAN", options.plans, count == 1 ? "a plan file" : "two plan files")
+      ->required()
+      ->expected(count);
   app.add_option("--model", options.model, "the model, where the plan's is no preset");
   app.add_option("--cluster", options.cluster, "another cluster than the plan's");
   add_calibration_flag(app, options.calibration);

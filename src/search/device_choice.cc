@@ -205,7 +205,7 @@ class DeviceProblem {
   /// What parameters add to one unit of the whole step.
   struct UnitStorage {
     Seconds forward = 0, backward = 0;
-    Bytes gathered = 0, gradients = 0;
+    Bytes gathered = 0, scattered = 0, gradients = 0;
   };
 
   DeviceChoice price(const ChoiceCounts& counts) {
@@ -229,6 +229,7 @@ class DeviceProblem {
           there.forward += stored.forward;
           there.backward += stored.backward;
           there.gathered = std::max(there.gathered, stored.gathered);
+          there.scattered = std::max(there.scattered, stored.scattered);
           there.gradients += loops_ || parameter.late ? 0 : stored.ended - stored.looping;
           out.looping += stored.looping;
           out.ended += stored.ended;
@@ -265,8 +266,8 @@ class DeviceProblem {
     for (int u = stage.end; u-- > stage.begin;) {
       const UnitCost& unit = cost(stands_for_[u], again.contains(u));
       Bytes most = loops_ ? unit.backward_peak : unit.once_peak + gradients;
-      bytes.backward_peak =
-          std::max(bytes.backward_peak, after[u - stage.begin] + most + storage[u].gathered);
+      bytes.backward_peak = std::max(
+          bytes.backward_peak, after[u - stage.begin] + most + storage[u].gathered + storage[u].scattered);
       gradients += storage[u].gradients + unit.parts;
     }
     // A stage holds what it received until its backward, and what it sent until that has arrived.

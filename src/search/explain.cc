@@ -28,7 +28,8 @@ Reason memory_of_plan(const Candidate& mine, Bytes limit) {
                       : share > kNearLimit ? "memory binds"
                                            : "memory does not bind";
   return {"memory",
-          fmt::format("the worst device holds {} of {}: {}", show_bytes(mine.worst_peak()), show_bytes(limit), binds),
+          fmt::format("the worst device holds {} of {}: {}", show_bytes(mine.worst_peak()), show_bytes(limit),
+                      binds),
           mine.step_seconds};
 }
 
@@ -63,7 +64,8 @@ Cluster faster_links(Cluster cluster) {
 /// With communication f times as slow as believed, which f makes `other` as fast as `mine`? 0: none does.
 double turning_point(const Candidate& mine, const Candidate& other) {
   double more = mine.exposed_comm_seconds - other.exposed_comm_seconds;
-  double rest = (other.step_seconds - other.exposed_comm_seconds) - (mine.step_seconds - mine.exposed_comm_seconds);
+  double rest =
+      (other.step_seconds - other.exposed_comm_seconds) - (mine.step_seconds - mine.exposed_comm_seconds);
   double factor = std::abs(more) > 1e-12 ? rest / more : 0;
   return factor > 0 && std::isfinite(factor) ? factor : 0;
 }
@@ -77,12 +79,14 @@ Reason stability(const Candidate& mine, const std::vector<Candidate>& others) {
     rival = &other;
     nearest = factor;
   }
-  if (!rival) return {"stability", "no error in the cost of communication makes another of these plans win", 0};
-  return {"stability",
-          fmt::format("{} wins if communication takes {:.2g} times as long as assumed; measure one collective of "
-                      "this plan on the cluster to settle it",
-                      rival->plan.summary, nearest),
-          rival->step_seconds};
+  if (!rival)
+    return {"stability", "no error in the cost of communication makes another of these plans win", 0};
+  return {
+      "stability",
+      fmt::format("{} wins if communication takes {:.2g} times as long as assumed; measure one collective of "
+                  "this plan on the cluster to settle it",
+                  rival->plan.summary, nearest),
+      rival->step_seconds};
 }
 
 /// Parts of a plan's JSON that change what runs.
@@ -128,17 +132,18 @@ std::vector<Reason> explain(const Model& model, const Candidate& mine, const Sea
   for (const Candidate& other : all.fitting) {
     if (other.plan.summary == mine.plan.summary) continue;
     double ratio = other.step_seconds / mine.step_seconds;
-    reasons.push_back({"runner-up",
-                       fmt::format("{}: {:.2f}x the time, waits {} for communication, idle {:.0f} %",
-                                   other.plan.summary, ratio, show_seconds(other.exposed_comm_seconds),
-                                   100 * other.bubble),
-                       other.step_seconds});
+    reasons.push_back(
+        {"runner-up",
+         fmt::format("{}: {:.2f}x the time, waits {} for communication, idle {:.0f} %", other.plan.summary,
+                     ratio, show_seconds(other.exposed_comm_seconds), 100 * other.bubble),
+         other.step_seconds});
   }
   reasons.push_back(stability(mine, all.fitting));
   return reasons;
 }
 
-std::vector<Change> changes(const Model& model, const Plan& from, const Plan& to, const SearchRequest& request) {
+std::vector<Change> changes(const Model& model, const Plan& from, const Plan& to,
+                            const SearchRequest& request) {
   Candidate before = judged(model, from, request);
   Json a = Json::parse(to_json(from)), b = Json::parse(to_json(to));
   std::vector<Change> out;

@@ -45,6 +45,7 @@ StoringCost StoringPrices::cost(const ParameterCost& parameter, Storing storing,
   Bytes sums = each ? piece(gradient, size_) : gradient;
   cost.once = update(parameter, size_) + (each ? 0 : scatter) + (cut ? 0 : gather);
   cost.backward = each ? scatter + add(piece(gradient, size_)) : 0;
+  if (each) cost.scattered = gradient;
   if (cut) {
     cost.forward = parameter.in_forward ? gather : 0;
     cost.backward += parameter.in_backward ? gather : 0;

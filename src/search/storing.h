@@ -35,6 +35,7 @@ struct StoringCost {
   Bytes looping = 0;                  // held while micro-batches run, their sums of gradients included
   Bytes ended = 0;                    // held after the last one
   Bytes gathered = 0;                 // for a short while, where it is used
+  Bytes scattered = 0;                // for a short while in backward: the whole gradient, before it is cut
 };
 
 /// Prices of the data parallel ranks of one device mesh: `size` ranks, `stride` apart. For one thread.
