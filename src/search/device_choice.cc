@@ -229,7 +229,11 @@ class DeviceProblem {
           there.forward += stored.forward;
           there.backward += stored.backward;
           there.gathered = std::max(there.gathered, stored.gathered);
-          there.scattered = std::max(there.scattered, stored.scattered);
+          // Where several units add to one gradient it stays whole until the last of them has.
+          if (loops_ && parameter.units.size() > 1)
+            out.looping += stored.scattered;
+          else
+            there.scattered = std::max(there.scattered, stored.scattered);
           there.gradients += loops_ || parameter.late ? 0 : stored.ended - stored.looping;
           out.looping += stored.looping;
           out.ended += stored.ended;
