@@ -191,13 +191,20 @@ class Search {
     std::stable_sort(leaders.begin(), leaders.end(), faster);
   }
 
+  int64_t work_of_one() const {
+    return static_cast<int64_t>(book_.model().ops.size()) * num_ranks(request_.prices.cluster());
+  }
+
   void finish() {
     std::vector<Estimate> leaders = fitting_.ranked();
-    size_t judged = std::max(request_.top, static_cast<size_t>(kJudgedPerEffort * request_.effort));
+    // Where a plan is lowered in no time, many are: the less there is to compute, the rougher the estimates.
+    size_t quick = static_cast<size_t>(request_.effort * kQuickWork / std::max<int64_t>(1, work_of_one()));
+    quick = std::min(quick, kMostQuick);
+    size_t judged = std::max({request_.top, static_cast<size_t>(kJudgedPerEffort * request_.effort), quick});
     if (leaders.size() > judged) leaders.resize(judged);
     add_uniform(leaders);
     // Beyond those that are asked for, only what the estimate may have wrong.
-    while (leaders.size() > request_.top &&
+    while (leaders.size() > std::max(request_.top, quick) &&
            (leaders.size() > judged || leaders.back().seconds > kNear * leaders.front().seconds))
       leaders.pop_back();
     std::sort_heap(beyond_.begin(), beyond_.end(), less_memory);
@@ -207,6 +214,8 @@ class Search {
 
   static constexpr size_t kKeptBeyond = 16, kUniform = 2;
   static constexpr int kJudgedPerEffort = 3;
+  static constexpr int64_t kQuickWork = 40'000;  // ops times ranks, for one point of effort
+  static constexpr size_t kMostQuick = 100;
   static constexpr double kNear = 1.04;
 
   const SearchRequest& request_;
