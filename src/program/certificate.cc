@@ -267,7 +267,7 @@ class Certifier {
     try {
       return rule(in);
     } catch (const Refused&) {
-      if (std::none_of(in.begin(), in.end(), moves) || std::all_of(in.begin(), in.end(), moves)) throw;
+      if (std::none_of(in.begin(), in.end(), moves)) throw;
     }
     std::vector<Holding> now = in;
     for (Holding& value : now) value.meaning = settled_at(value.meaning, microbatch(at));
@@ -423,6 +423,11 @@ class Certifier {
   void do_collective(const std::vector<At>& members) {
     std::vector<Holding> in;
     for (const At& at : members) in.push_back(read_member(at, members[0].rank));
+    // Ranks may meet in different micro-batches; what they bring is then of these alone.
+    auto apart = [&](const At& at) { return microbatch(at) != microbatch(members[0]); };
+    if (std::any_of(members.begin(), members.end(), apart))
+      for (size_t m = 0; m < members.size(); ++m)
+        in[m].meaning = settled_at(in[m].meaning, microbatch(members[m]));
     check_alike(members, in);
     bool all_known =
         std::all_of(in.begin(), in.end(), [](const Holding& value) { return value.meaning != nullptr; });
@@ -430,11 +435,13 @@ class Certifier {
       for (const At& at : members) forget_outputs(at, instr_at(at));
       return;
     }
-    std::vector<Brought> brought;
-    for (size_t m = 0; m < members.size(); ++m)
-      brought.push_back(
-          {instr_at(members[m]), *in[m].meaning, coordinates(members[m].rank), axes_at(members[m])});
-    std::vector<Known> after = collective_of(rules_, brought);
+    std::vector<Known> after = at_once_or_now(members[0], in, [&](const std::vector<Holding>& values) {
+      std::vector<Brought> brought;
+      for (size_t m = 0; m < members.size(); ++m)
+        brought.push_back(
+            {instr_at(members[m]), *values[m].meaning, coordinates(members[m].rank), axes_at(members[m])});
+      return collective_of(rules_, brought);
+    });
     bool in_place = row_of(instr_at(members[0]).kind).in_place;
     for (size_t m = 0; m < members.size(); ++m) {
       const Instr& instr = instr_at(members[m]);

@@ -61,6 +61,16 @@ TEST_P(LowerEvery, FoldsIntoClasses) {
   expect_same(expanded, whole);
 }
 
+// What is known for all micro-batches at once is still of one of them where ranks meet.
+TEST(Lower, RanksThatMeetInDifferentMicrobatchesAreRefused) {
+  Model model = captured("gpt2-tiny");
+  Lowered lowered = lower(model, recipe(model, {.tp = 2, .microbatches = 2}));
+  for (Action& action : lowered.program.ranks[1].actions) action.microbatch = 1 - action.microbatch;
+  std::vector<std::string> wrong = certify(lowered.model, lowered.atoms, lowered.program);
+  ASSERT_FALSE(wrong.empty());
+  EXPECT_NE(wrong[0].find("different parts"), std::string::npos) << wrong[0];
+}
+
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (const char* model : {"gpt2-tiny", "llama-tiny"})
