@@ -24,7 +24,7 @@ class Judge {
     work_left_ = kLoweredPerEffort * request.effort * request.effort;
   }
 
-  Candidate judge(const Estimate& estimate) {
+  Candidate judge(const Estimate& estimate, bool retries) {
     Candidate candidate = estimated(estimate);
     if (work_of_one_ > work_left_) return candidate;
     for (int tries = 0; tries < kTries; ++tries) {
@@ -35,6 +35,7 @@ class Judge {
       less.memory -=
           candidate.worst_peak() - freedom_.memory + (estimate.worst_peak() < freedom_.memory ? 0 : 1);
       less.memory = std::min<Bytes>(less.memory, freedom_.memory / 100 * (99 - tries));
+      if (!retries) break;
       Estimate next = Estimator(book_).estimate(estimate.spec, less);
       if (!next.fits || !next.refused.empty()) break;
       candidate = estimated(next);
@@ -99,18 +100,20 @@ void give_reasons(const SearchRequest& request, SearchResult& result) {
 
 void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom& freedom,
                      const std::vector<Estimate>& leaders, const std::vector<Estimate>& beyond,
-                     SearchResult& result) {
+                     const std::vector<Estimate>& plain, SearchResult& result) {
   Judge judge(book, request, freedom);
-  for (const auto* list : {&leaders, &beyond})
+  for (const auto* list : {&leaders, &beyond, &plain})
     for (const Estimate& estimate : *list) {
       Candidate candidate;
       try {
-        candidate = judge.judge(estimate);
+        candidate = judge.judge(estimate, list != &plain);
       } catch (const InputError& error) {
         // Costs by unit do not see what only the whole step shows.
         result.refused.push_back(fmt::format("{}: {}", summary_of(book, estimate), error.what()));
         continue;
       }
+      auto same = [&](const Candidate& other) { return other.plan.summary == candidate.plan.summary; };
+      if (list == &plain && std::any_of(result.fitting.begin(), result.fitting.end(), same)) continue;
       result.lowered += candidate.lowered;
       (candidate.fits ? result.fitting : result.beyond).push_back(std::move(candidate));
     }
@@ -119,8 +122,10 @@ void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom
   });
   std::stable_sort(result.beyond.begin(), result.beyond.end(),
                    [](const Candidate& a, const Candidate& b) { return a.worst_peak() < b.worst_peak(); });
-  for (auto* list : {&result.fitting, &result.beyond})
-    if (list->size() > request.top) list->resize(request.top);
+  if (result.fitting.size() > request.top) result.fitting.resize(request.top);
+  // Plain data parallel is what everybody knows: it needs most, and is shown all the same.
+  if (size_t kept = request.top + plain.size(); result.beyond.size() > kept)
+    result.beyond.erase(result.beyond.begin() + static_cast<ptrdiff_t>(request.top), result.beyond.end() - 1);
   give_reasons(request, result);
 }
 

@@ -12,6 +12,6 @@ namespace partita {
 /// whose counted peak turns out above the limit is estimated again with less memory. Ends with reasons.
 void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom& freedom,
                      const std::vector<Estimate>& leaders, const std::vector<Estimate>& beyond,
-                     SearchResult& result);
+                     const std::vector<Estimate>& plain, SearchResult& result);
 
 }  // namespace partita

@@ -209,7 +209,27 @@ class Search {
       leaders.pop_back();
     std::sort_heap(beyond_.begin(), beyond_.end(), less_memory);
     if (beyond_.size() > request_.top) beyond_.resize(request_.top);
-    judge_finalists(book_, request_, freedom_, leaders, beyond_, result_);
+    judge_finalists(book_, request_, freedom_, leaders, beyond_, plain(), result_);
+  }
+
+  /// Data parallel with everything whole, whatever it needs; nothing where it is forbidden or does not apply.
+  std::vector<Estimate> plain() {
+    RecipeSpec spec{.dp = num_ranks(request_.prices.cluster()), .optimizer = request_.optimizer};
+    Freedom all = freedom_;
+    all.memory = INT64_MAX / 4;
+    all.recompute = all.loss_pieces = false;
+    all.storings.fill(false);
+    all.storings[static_cast<int>(Storing::kWhole)] = freedom_.storings[static_cast<int>(Storing::kWhole)];
+    bool applies = all.storings[static_cast<int>(Storing::kWhole)] && spec.dp > 1 &&
+                   spec.dp <= book_.batch() && !request_.pin_tp && !request_.pin_pp && !request_.pin_dp &&
+                   !request_.pin_microbatches;
+    if (!applies) return {};
+    book_.measure({book_.key_of(spec)});
+    if (!book_.table(book_.key_of(spec)).refused.empty()) return {};
+    Estimate estimate = Estimator(book_).estimate(spec, all);
+    if (!estimate.refused.empty()) return {};
+    estimate.fits = estimate.worst_peak() <= freedom_.memory;
+    return {estimate};
   }
 
   static constexpr size_t kKeptBeyond = 16, kUniform = 2;

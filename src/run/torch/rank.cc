@@ -196,12 +196,11 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
       break;
     case InstrKind::kScale:
       out = defined(slots[instr.in[0]]);
-      out.mul_(number(loss_scale_, out.scalar_type()));
+      multiply(out, loss_scale_);
       break;
     case InstrKind::kClip:
       out = defined(slots[instr.in[0]]);
-      out.mul_(
-          number(gradient_factor(*defined(slots[instr.in[1]]).const_data_ptr<double>()), out.scalar_type()));
+      multiply(out, gradient_factor(*defined(slots[instr.in[1]]).const_data_ptr<double>()));
       break;
     case InstrKind::kSquares:
       out = defined(slots[instr.in[0]]);
@@ -219,14 +218,10 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
   for (Slot slot : prepared.drop_outputs) slots[slot].reset();
 }
 
-// ATen would allocate a tensor for a number at every call.
-const at::Tensor& Rank::number(double value, at::ScalarType dtype) {
-  at::Tensor& held = numbers_[dtype];
-  if (!held.defined()) {
-    CountingScope uncounted(nullptr);
-    held = at::zeros({}, dtype);
-  }
-  return held.fill_(value);
+// ATen makes a tensor of the number for the time of the call, which is none of the step's bytes.
+void Rank::multiply(at::Tensor& tensor, double factor) {
+  CountingScope uncounted(nullptr);
+  tensor.mul_(factor);
 }
 
 at::Tensor Rank::collective(const Instr& instr, const at::Tensor& in) {

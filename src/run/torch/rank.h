@@ -39,17 +39,16 @@ class Rank {
   at::Tensor collective(const Instr& instr, const at::Tensor& in);
   at::Tensor optimize(const Instr& instr, const Slots& slots);
   double gradient_factor(double squares);
-  const at::Tensor& number(double value, at::ScalarType dtype);
+  static void multiply(at::Tensor& tensor, double factor);
 
   const Program& program_;
   const std::vector<PreparedBody>& bodies_;
   Communicator& comm_;
   Position& at_;
   std::vector<at::Tensor> rank_, locals_;
-  std::vector<std::vector<at::Tensor>> frames_;   // by micro-batch
-  torch::jit::Stack stack_;                       // scratch of dispatcher calls
-  at::Tensor step_;                               // float32, what the fused optimizers read
-  std::map<at::ScalarType, at::Tensor> numbers_;  // what gradients are multiplied with
+  std::vector<std::vector<at::Tensor>> frames_;  // by micro-batch
+  torch::jit::Stack stack_;                      // scratch of dispatcher calls
+  at::Tensor step_;                              // float32, what the fused optimizers read
   int64_t step_number_ = 0;
   double loss_scale_ = 1;
   bool overflowed_ = false;
