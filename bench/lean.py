@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "python"))
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from executor import build as gpt2
 
 import partita
 from partita.native import library
@@ -107,15 +107,6 @@ def medians(rounds, *calls):
         call()
     seconds = [[cpu_seconds(call) for call in calls] for _ in range(rounds)]
     return [statistics.median(column) for column in zip(*seconds)]
-
-
-def gpt2(layers, hidden, heads, vocabulary, batch, sequence):
-    torch.manual_seed(0)
-    module = GPT2LMHeadModel(GPT2Config(n_layer=layers, n_embd=hidden, n_head=heads, vocab_size=vocabulary,
-                                        n_positions=sequence, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
-                                        bos_token_id=0, eos_token_id=0))
-    ids = torch.randint(0, vocabulary, (batch, sequence))
-    return module, {"input_ids": ids, "labels": ids}
 
 
 def weights_of(module, model):

@@ -7,6 +7,7 @@
 #include "cli/pricing.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
+#include "search/judge.h"
 
 namespace partita {
 namespace {

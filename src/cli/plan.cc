@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "cli/inputs.h"
-#include "cli/plan_input.h"
 #include "cli/plan_request.h"
 #include "cli/pricing.h"
 #include "cli/training.h"
@@ -128,8 +127,6 @@ void run(Options& options, const Command& command) {
   Json json = write(found.result, request, found.model, seconds);
   if (found.result.fitting.empty()) refuse(found, request, command, std::move(json));
   const Candidate& best = found.result.fitting.front();
-  PhaseLog log;
-  if (best.lowered) lower_certified(found.model, best.plan, log);
   if (!options.output.empty()) write_file(options.output, to_json(best.plan));
   std::string written = options.output.empty() ? "" : fmt::format("written to {}\n", options.output);
   if (options.batch == "auto")

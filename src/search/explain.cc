@@ -5,8 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "lower/lower.h"
-#include "simulate/simulate.h"
+#include "search/judge.h"
 
 namespace partita {
 namespace {
@@ -101,19 +100,6 @@ std::string shortened(const Json& json, const char* part) {
 }
 
 }  // namespace
-
-Candidate judged(const Model& model, const Plan& plan, const SearchRequest& request) {
-  Candidate candidate{.plan = plan};
-  Lowered lowered = lower(model, plan);
-  Trace trace = simulate(lowered.model, lowered.program, request.prices);
-  candidate.lowered = true;
-  candidate.step_seconds = trace.step_seconds;
-  candidate.exposed_comm_seconds = trace.exposed_comm_seconds;
-  candidate.bubble = trace.bubble;
-  candidate.peak_bytes = trace.peak_bytes;
-  candidate.fits = candidate.worst_peak() <= request.memory;
-  return candidate;
-}
 
 std::vector<Reason> explain(const Model& model, const Candidate& mine, const SearchRequest& request) {
   std::vector<Reason> reasons = {time_of(mine), memory_of_plan(mine, request.memory)};

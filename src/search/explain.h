@@ -14,12 +14,9 @@ struct Reason {
   Seconds seconds = 0;  // of a step: the plan's, or what the change would give
 };
 
-/// A plan with what it takes: lowered and simulated. InputError where it does not suit the model.
-Candidate judged(const Model& model, const Plan& plan, const SearchRequest& request);
-
 /// Why a plan is as it is: what binds; what one more GiB, one more device and links twice as fast would buy;
 /// why each of the others lost; and the error in the cost of communication at which one of them wins, with
-/// the measurement that settles it. `mine` = judged(...).
+/// the measurement that settles it. `mine` = judged(...) of judge.h.
 std::vector<Reason> explain(const Model& model, const Candidate& mine, const SearchRequest& request);
 
 /// One thing in which two plans differ.

@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lower/lower.h"
-#include "program/certificate.h"
+#include "search/judge.h"
 #include "search/write_plan.h"
-#include "simulate/simulate.h"
 
 namespace partita {
 namespace {
@@ -57,14 +55,10 @@ class Judge {
 
   void lower_it(Candidate& candidate) {
     work_left_ -= work_of_one_;
-    Lowered lowered = lower(book_.model(), candidate.plan);
-    Trace trace = simulate(lowered.model, lowered.program, request_.prices);
-    candidate.lowered = true;
-    candidate.step_seconds = trace.step_seconds;
-    candidate.exposed_comm_seconds = trace.exposed_comm_seconds;
-    candidate.bubble = trace.bubble;
-    candidate.peak_bytes = trace.peak_bytes;
-    candidate.fits = candidate.worst_peak() <= request_.memory;
+    Candidate found = judged(book_.model(), candidate.plan, request_);
+    found.spec = candidate.spec;
+    found.estimated_seconds = candidate.estimated_seconds;
+    candidate = std::move(found);
   }
 
   CostBook& book_;

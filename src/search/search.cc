@@ -116,7 +116,7 @@ class Search {
       bool proved = best > 0 && recipes[begin].bound >= best;
       bool enough = kth > 0 && recipes[begin].bound >= kth;
       if (stopped() || enough || (proved && beyond_proof >= kBeyondProof)) {
-        result_.pruned += static_cast<int64_t>(recipes.size() - begin);
+        if (!stopped()) result_.pruned += static_cast<int64_t>(recipes.size() - begin);
         result_.interrupted = result_.interrupted || stopped();
         open_bound_ = std::min(open_bound_, recipes[begin].bound);
         return;

@@ -222,17 +222,21 @@ class Meter {
     (part_ == Part::kForward ? found->second.forward : found->second.backward) = true;
   }
 
+  /// A value is added to a sum over micro-batches: a gradient, or a part of one that several units make.
+  void note_sum(TensorId tensor, int sum, Bytes bytes) {
+    kept_ += bytes;
+    if (gradients_.contains(tensor))
+      sum_of_[tensor] = sum;
+    else
+      out_.units[unit_].parts += bytes;
+  }
+
   // Kernels that add to what is there need nothing beside it.
   void accumulate(const Instr& instr) {
     Name there = name(instr.in[instr.into]);
     if (sums_.contains(there.storage)) {
       there.tensor = model_[instr.sum ? instr.sum : instr.op].outputs[0];
-      Bytes bytes = storages_[there.storage].bytes;
-      kept_ += bytes;
-      if (gradients_.contains(there.tensor))
-        sum_of_[there.tensor] = there.storage;
-      else
-        out_.units[unit_].parts += bytes;
+      note_sum(there.tensor, there.storage, storages_[there.storage].bytes);
     }
     if (instr.out[0] != instr.in[instr.into]) give(instr.out[0], there);
   }
@@ -272,12 +276,7 @@ class Meter {
     if (instr.kind == InstrKind::kAdd && sums_.contains(first.storage)) {
       Name& added = name(instr.in[1]);
       first.tensor = name(instr.in[0]).tensor = added.tensor;
-      Bytes bytes = storages_[added.storage].bytes;
-      kept_ += bytes;
-      if (gradients_.contains(added.tensor))
-        sum_of_[added.tensor] = first.storage;
-      else
-        out_.units[unit_].parts += bytes;
+      note_sum(added.tensor, first.storage, storages_[added.storage].bytes);
     }
     if (instr.out[0] == instr.in[0]) return;
     give(instr.out[0], {first.storage, instr.types.empty() ? first.type : instr.types[0], first.tensor});
