@@ -202,6 +202,25 @@ void store_by_hand(Draw& draw, const Model& model, Plan& plan) {
   plan.summary += ", stored each in its own way";
 }
 
+void recompute_by_hand(Draw& draw, const Model& model, Plan& plan) {
+  const std::string& op = model.ops[draw.number(0, static_cast<int64_t>(model.ops.size()) - 1)].name;
+  std::string module = op.substr(0, op.find('/'));
+  plan.recompute = {{.ops = {module + "/*", module + ".*"}}};
+  plan.summary += fmt::format(", {} again", module);
+}
+
+// OSDP: some parameters, or all, in pieces over dp, their operators in slices.
+void draw_osdp(Draw& draw, const Model& model, RecipeSpec& spec) {
+  spec.zero = 0;
+  spec.replicas = 1;
+  spec.zdp = {"*"};
+  if (draw.one_in(2)) {
+    spec.zdp.clear();
+    for (const Tensor& tensor : model.tensors)
+      if (tensor.role == Role::kParameter && draw.one_in(2)) spec.zdp.push_back(tensor.name);
+  }
+}
+
 // Mostly what the batch can feed.
 RecipeSpec draw_recipe(Draw& draw, const DrawnModel& drawn) {
   int64_t ranks = draw.number(1, 8);
@@ -211,6 +230,8 @@ RecipeSpec draw_recipe(Draw& draw, const DrawnModel& drawn) {
   spec.pp = ranks / spec.dp / spec.tp;
   spec.zero = spec.dp > 1 ? static_cast<int>(draw.number(0, 3)) : 0;
   if (spec.zero) spec.replicas = draw.divisor(spec.dp);
+  if (spec.dp > 1 && draw.one_in(4)) draw_osdp(draw, drawn.model, spec);
+  if ((!spec.zdp.empty() || spec.zero == 3) && draw.one_in(2)) spec.slices = draw.number(2, 4);
   spec.experts = spec.dp > 1 && drawn.model.name == "mixtral" && draw.one_in(2);
   spec.sequence = spec.tp > 1 && draw.one_in(2);
   spec.recompute = draw.one_in(4);
@@ -223,12 +244,17 @@ RecipeSpec draw_recipe(Draw& draw, const DrawnModel& drawn) {
   return spec;
 }
 
-OptimizerSpec draw_optimizer(Draw& draw) {
+// The sign of a gradient that is zero but for rounding decides Adam's first step: in single precision that
+// is no comparison.
+OptimizerSpec draw_optimizer(Draw& draw, DType dtype) {
   OptimizerSpec optimizer;
-  if (draw.one_in(3)) optimizer.name = "sgd";
+  bool single = dtype == DType::kFloat32;
+  if (draw.one_in(3) || single) optimizer.name = "sgd";
   if (draw.one_in(2)) optimizer.momentum = 0.5;
   if (draw.one_in(4)) optimizer.clip = 0.5;
   if (draw.one_in(6)) optimizer.precision.loss_scale = 1024;
+  if (single && draw.one_in(2)) optimizer.precision.grad = DType::kFloat64;
+  if (single && draw.one_in(2)) optimizer.precision.master = DType::kFloat64;
   return optimizer;
 }
 
@@ -253,15 +279,18 @@ DrawnModel draw_model(Draw& draw, const std::vector<Model>& captured) {
   StepSize size{.batch = draw.one_in(8) ? 1 : draw.number(2, 8)};
   if (kFamilies[which].tokens) size.seq = draw.number(3, 8);
   std::string config = kFamilies[which].config(draw, draw_sizes(draw));
-  Model model = retype(build_model(config, "config", size), DType::kFloat64);
-  return {std::move(model), fmt::format("{}, batch {}, seq {}", config, size.batch, size.seq), size.batch,
-          kFamilies[which].ignores_labels};
+  Model model = build_model(config, "config", size);        // in single precision
+  bool single = kFamilies[which].tokens && draw.one_in(8);  // not known: what a convolution holds in it
+  if (!single) model = retype(model, DType::kFloat64);
+  return {std::move(model),
+          fmt::format("{}, batch {}, seq {}{}", config, size.batch, size.seq, single ? ", float32" : ""),
+          size.batch, kFamilies[which].ignores_labels};
 }
 
 Plan draw_plan(Draw& draw, const DrawnModel& drawn) {
   const Model& model = drawn.model;
   RecipeSpec spec = draw_recipe(draw, drawn);
-  spec.optimizer = draw_optimizer(draw);
+  spec.optimizer = draw_optimizer(draw, model[model.loss].dtype);
   bool own_stages = draw.one_in(3);
   int64_t sites = spec.pp;
   if (own_stages) {
@@ -278,6 +307,7 @@ Plan draw_plan(Draw& draw, const DrawnModel& drawn) {
   if (draw.one_in(4)) split_by_hand(draw, model, plan);
   if (draw.one_in(6)) loop_by_hand(draw, model, plan);
   if (draw.one_in(4)) store_by_hand(draw, model, plan);
+  if (draw.one_in(8)) recompute_by_hand(draw, model, plan);
   return plan;
 }
 

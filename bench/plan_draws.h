@@ -28,7 +28,7 @@ class Draw {
   std::mt19937_64 bits_;
 };
 
-/// A step in float64, and how to make it again.
+/// A step, mostly in float64, and how to make it again.
 struct DrawnModel {
   Model model;
   std::string text;

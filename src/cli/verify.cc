@@ -1,10 +1,14 @@
+#include <fmt/ranges.h>
+
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
+#include "program/made.h"
 #include "program/memory.h"
 
 namespace partita {
@@ -28,6 +32,58 @@ double tolerance_of(const Options& options, const Model& model) {
   return model[model.loss].dtype == DType::kFloat64 ? 1e-9 : 1e-3;
 }
 
+/// The first op of the plan that makes something else than one device does when it runs the same ops.
+std::optional<WrongOp> locate(const Lowered& tried, const Plan& plan, const Model& model,
+                              const VerifyRequest& request) {
+  Lowered one = lower(tried.model, one_device_plan(tried.model, plan.optimizer));
+  return load_runtime().locate({runnable(tried), made_by(tried.model, tried.atoms, tried.program)},
+                               {runnable(one), made_by(one.model, one.atoms, one.program)}, model, request);
+}
+
+struct Verdict {
+  VerifyReport report;
+  std::optional<WrongOp> wrong;
+  std::vector<Bytes> predicted;
+};
+
+Json to_json(const Verdict& verdict, const Model& model) {
+  const VerifyReport& report = verdict.report;
+  Json json = {{"equal", report.equal},
+               {"loss_error", report.loss_error},
+               {"max_grad_error", report.max_grad_error},
+               {"max_param_error", report.max_param_error},
+               {"max_buffer_error", report.max_buffer_error},
+               {"worst_parameter", report.worst_parameter},
+               {"first_wrong_op", nullptr},
+               {"tolerance", report.tolerance},
+               {"measured_peak_bytes", report.peak_bytes},
+               {"predicted_peak_bytes", verdict.predicted}};
+  if (!verdict.wrong) return json;
+  const WrongOp& wrong = *verdict.wrong;
+  json["first_wrong_op"] = model[wrong.op].name;
+  json["first_wrong"] = {{"target", model[wrong.op].target},
+                         {"ranks", wrong.ranks},
+                         {"step", wrong.step},
+                         {"error", wrong.error}};
+  return json;
+}
+
+std::string to_text(const Verdict& verdict, const Plan& plan, const Model& model) {
+  const VerifyReport& report = verdict.report;
+  std::string text = fmt::format(
+      "{}: {} after two steps\nloss {:.1e}, gradients {:.1e}, parameters {:.1e}, buffers {:.1e} off "
+      "(relative; tolerance {:.0e}){}\n",
+      plan.summary, report.equal ? "equal to one device" : "DIFFERS from one device", report.loss_error,
+      report.max_grad_error, report.max_param_error, report.max_buffer_error, report.tolerance,
+      report.worst_parameter.empty() ? "" : "; worst: " + report.worst_parameter);
+  if (report.equal) return text;
+  if (!verdict.wrong) return text + "every op makes what it makes on one device: the update differs\n";
+  const WrongOp& wrong = *verdict.wrong;
+  return text + fmt::format("the first op that differs is {} ({}): {:.1e} off in step {} on rank{} {}\n",
+                            model[wrong.op].name, model[wrong.op].target, wrong.error, wrong.step,
+                            wrong.ranks.size() > 1 ? "s" : "", fmt::join(wrong.ranks, ", "));
+}
+
 void run(const Options& options, Command& command) {
   Plan plan = load_plan(options.plan);
   Model model = load(options.model, plan);
@@ -43,28 +99,11 @@ void run(const Options& options, Command& command) {
   request.run.batch = {.seed = options.seed, .ignored_labels = options.ignored_labels};
   HostTensors constants = load_constants(options.model, model);
   request.run.weights = views_of(constants);
-  VerifyReport report = load_runtime().verify(runnable(tried), runnable(one), request);
-  std::vector<Bytes> predicted;
-  for (const RankMemory& rank : memory_of(tried.model, tried.program)) predicted.push_back(rank.peak);
-  Json json = {{"equal", report.equal},
-               {"loss_error", report.loss_error},
-               {"max_grad_error", report.max_grad_error},
-               {"max_param_error", report.max_param_error},
-               {"max_buffer_error", report.max_buffer_error},
-               {"worst_parameter", report.worst_parameter},
-               {"first_wrong_op", nullptr},
-               {"tolerance", report.tolerance},
-               {"measured_peak_bytes", report.peak_bytes},
-               {"predicted_peak_bytes", predicted}};
-  std::string text = fmt::format(
-      "{}: {} after two steps\nloss {:.1e}, gradients {:.1e}, parameters {:.1e}, buffers {:.1e} off "
-      "(relative; "
-      "tolerance {:.0e}){}\n",
-      plan.summary, report.equal ? "equal to one device" : "DIFFERS from one device", report.loss_error,
-      report.max_grad_error, report.max_param_error, report.max_buffer_error, report.tolerance,
-      report.worst_parameter.empty() ? "" : "; worst: " + report.worst_parameter);
-  command.answer(json, text);
-  if (!report.equal) command.exit_code = kVerificationFailed;
+  Verdict verdict{load_runtime().verify(runnable(tried), runnable(one), request), {}, {}};
+  if (!verdict.report.equal) verdict.wrong = locate(tried, plan, model, request);
+  for (const RankMemory& rank : memory_of(tried.model, tried.program)) verdict.predicted.push_back(rank.peak);
+  command.answer(to_json(verdict, tried.model), to_text(verdict, plan, tried.model));
+  if (!verdict.report.equal) command.exit_code = kVerificationFailed;
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ class CodeWriter {
   int load(int site, TensorId tensor, const Layout& layout, int stream);
   void obtain(int site, Segment segment, TensorId tensor, const Layout& need);
   void make_again(int site, Segment segment, TensorId tensor, const Layout& need);
+  void run_apart(int site, Segment segment, int loop, const std::vector<size_t>& ops);
   void bring(int site, Segment segment, TensorId tensor, const Layout& need);
   void merge(int site, TensorId tensor);
   int convert(int site, Segment segment, int source, const Layout& need);

@@ -25,9 +25,7 @@ class Converter {
     // What no other axis cuts is cut before anything is gathered: a slice of a sharded weight is gathered,
     // not the whole.
     for (size_t axis = 0; axis < now_.size(); ++axis)
-      if (to_[axis].kind == AxisLayout::kShard && now_[axis].kind == AxisLayout::kReplicated &&
-          std::find(now_.begin(), now_.end(), to_[axis]) == now_.end())
-        slice(axis);
+      if (can_slice_early(axis)) slice(axis);
     for (size_t axis = now_.size(); axis-- > 0;)
       if (now_[axis].kind == AxisLayout::kShard && !same_piece(now_, to_, axis)) gather(axis);
     for (size_t axis = 0; axis < now_.size(); ++axis)
@@ -62,6 +60,15 @@ class Converter {
     }
     reduce.result = now_;
     if (!reduce.axes.empty()) steps_.push_back(reduce);
+  }
+
+  /// Not where the same leaf is to be cut around it later: the piece would be another one.
+  bool can_slice_early(size_t axis) const {
+    if (to_[axis].kind != AxisLayout::kShard || now_[axis].kind != AxisLayout::kReplicated) return false;
+    if (std::find(now_.begin(), now_.end(), to_[axis]) != now_.end()) return false;
+    Layout then = now_;
+    then[axis] = to_[axis];
+    return same_piece(then, to_, axis);
   }
 
   void gather(size_t axis) {

@@ -99,6 +99,10 @@ void CodeWriter::obtain(int site, Segment segment, TensorId tensor, const Layout
   if (run_again(site, segment, tensor)) return make_again(site, segment, tensor, need);
   if (level == Level::kInside && segment == kEpilogue && sites_.streams > 1) return merge(site, tensor);
   if (level == Level::kInside) return bring(site, segment, tensor, need);
+  // A view of a weight is cut for the ops that read it; one that ranks split in another way needs it whole.
+  int loop = split_.ops[op].loop;
+  if (loop >= 0 && !same_piece(made_of(tensor), need, split_.loop_axis[loop]))
+    return run_apart(site, segment, loop, {op});
   bool early = level == Level::kBefore && !is_view(model_.ops[op]);
   emit(site, early ? kPrologue : segment, op);
 }
@@ -114,6 +118,11 @@ void CodeWriter::make_again(int site, Segment segment, TensorId tensor, const La
   std::vector<size_t> ops;
   for (size_t i : groups_[group_of_.at(op)])
     if (i <= op) ops.push_back(i);
+  run_apart(site, segment, loop, ops);
+}
+
+// All pieces of a loop at a place inside of another, or of itself.
+void CodeWriter::run_apart(int site, Segment segment, int loop, const std::vector<size_t>& ops) {
   Place before = place_;
   place_ = {};
   run_loop(site, segment, loop, ops);

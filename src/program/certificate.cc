@@ -10,6 +10,7 @@
 #include "program/gradient_rules.h"
 #include "program/ledger.h"
 #include "program/load_meaning.h"
+#include "program/made.h"
 #include "program/outcome.h"
 #include "program/span.h"
 #include "program/words.h"
@@ -47,7 +48,9 @@ class Certifier {
     for (size_t b = 0; b < program.bodies.size(); ++b) verified_[b].resize(program.bodies[b].instrs.size());
   }
 
-  std::vector<std::string> run() {
+  /// `made`: where not null, what instructions make is noted there.
+  std::vector<std::string> run(std::vector<Made>* made = nullptr) {
+    made_ = made;
     for (size_t r = 0; r < ranks_.size(); ++r) load(static_cast<int32_t>(r));
     Walker walker(program_);
     while (const Event* event = walker.next()) {
@@ -194,7 +197,30 @@ class Certifier {
     Ledger& ledger = ranks_[at.rank];
     ledger.enter(program_[action_at(at).body]);
     if (!allowed(at, [&] { do_instr(at, instr, ledger); })) forget_outputs(at, instr);
+    note(at, instr);
     drop_all(at, instr);
+  }
+
+  void note(const At& at, const Instr& instr) {
+    if (!made_) return;
+    for (size_t o = 0; o < instr.out.size(); ++o) {
+      if (instr.out[o].index < 0) continue;
+      Known known = settled_at(ranks_[at.rank].read(instr.out[o], microbatch(at)).meaning, microbatch(at));
+      if (!known || !known->tensor || known->version || known->state >= 0 || known->clipped) continue;
+      if (known->addend.complete())
+        made_->push_back({at, static_cast<int32_t>(o), known->tensor, somewhere(known->box)});
+    }
+  }
+
+  // What is the same everywhere is so at the beginning too.
+  static Box somewhere(const SpanBox& part) {
+    Box box;
+    for (const std::vector<Span>& spans : part) {
+      std::vector<Interval>& dim = box.emplace_back();
+      for (const Span& span : spans)
+        dim.push_back(is_anywhere(span) ? Interval{0, span.length()} : Interval{span.begin, span.end});
+    }
+    return box;
   }
 
   void forget_outputs(const At& at, const Instr& instr) {
@@ -417,7 +443,7 @@ class Certifier {
     for (const At& at : members) ranks_[at.rank].enter(program_[action_at(at).body]);
     if (!allowed(members[0], [&] { do_collective(members); }))
       for (const At& at : members) forget_outputs(at, instr_at(at));
-    for (const At& at : members) drop_all(at, instr_at(at));
+    for (const At& at : members) note(at, instr_at(at)), drop_all(at, instr_at(at));
   }
 
   void do_collective(const std::vector<At>& members) {
@@ -534,6 +560,7 @@ class Certifier {
   std::vector<Ledger> ranks_;
   std::map<int32_t, Parcel> parcels_;
   std::vector<std::string> wrong_;
+  std::vector<Made>* made_ = nullptr;
 };
 
 }  // namespace
@@ -546,6 +573,12 @@ std::vector<std::string> certify(const Model& model, const Atoms& atoms, const P
                                  const Fold& fold) {
   std::vector<std::string> wrong = check(program, model, fold);
   return wrong.empty() ? Certifier(model, atoms, program, fold).run() : wrong;
+}
+
+std::vector<Made> made_by(const Model& model, const Atoms& atoms, const Program& program) {
+  std::vector<Made> made;
+  Certifier(model, atoms, program, Fold{}).run(&made);
+  return made;
 }
 
 }  // namespace partita

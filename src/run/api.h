@@ -1,12 +1,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "program/trace.h"
 #include "run/draw.h"
 #include "run/host_tensor.h"
+#include "run/op_comparison.h"
 #include "run/options.h"
 
 namespace partita {
@@ -71,6 +73,12 @@ struct Runnable {
   LeafSizes leaves;
 };
 
+/// A step of which it is known what its instructions make (made_by).
+struct KnownStep {
+  Runnable step;
+  std::vector<Made> made;
+};
+
 /// What one op of a step took on this machine.
 struct OpMeasure {
   Seconds seconds = 0;
@@ -97,13 +105,17 @@ struct RunApi {
   /// every gradient, parameter and buffer of every step. The two models may write the same step in different
   /// ops.
   VerifyReport (*verify)(const Runnable& step, const Runnable& reference, const VerifyRequest& request);
+  /// Runs again what `verify` found different, beside `one`: one device that runs the same ops. The first op
+  /// that makes something else; none where all make the same. Weights and batches are drawn for `model`.
+  std::optional<WrongOp> (*locate)(const KnownStep& tried, const KnownStep& one, const Model& model,
+                                   const VerifyRequest& request);
   /// One step on one thread. Weights and batch inputs that are not given are drawn, constants must be given.
   StepMeasure (*measure)(const Model& model, const HostViews& given);
   /// Each such instruction on values of these many elements.
   std::vector<MoveMeasure> (*measure_moves)(const std::vector<int64_t>& elements, int rounds);
 };
 
-inline constexpr int kRunApiVersion = 4;
+inline constexpr int kRunApiVersion = 5;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
+#include "program/walk.h"
 #include "run/clock.h"
+#include "run/communicator.h"
 #include "run/fault.h"
 
 namespace partita {
+
+/// Sees output `out` of the instruction at `at`, on the thread of its rank.
+using Observe = std::function<void(const At& at, int32_t out, const TensorSpan& value)>;
 
 /// How a Program is run.
 struct RunOptions {
@@ -19,6 +25,7 @@ struct RunOptions {
   bool traced = false;         // keep a Trace of the last step
   Seconds patience = 0;        // no rank goes on for so long: the run has failed; 0: wait for ever
   std::optional<Fault> fault;  // put there on purpose
+  Observe observe;             // sees every value that an instruction leaves; none: nobody looks
 };
 
 }  // namespace partita

@@ -6,6 +6,7 @@
 #include "lower/lower.h"
 #include "model/retype.h"
 #include "plan/recipe.h"
+#include "program/made.h"
 #include "program/memory.h"
 #include "run/api.h"
 #include "run/straight_line.h"
@@ -55,6 +56,96 @@ TEST_P(Lowering, EqualsOneDeviceInPredictedBytes) {
   std::vector<Bytes> predicted;
   for (const RankMemory& rank : memory_of(lowered.model, lowered.program)) predicted.push_back(rank.peak);
   EXPECT_EQ(report.peak_bytes, predicted);
+}
+
+/// Breaks an instruction; false where it is of another kind.
+using Break = bool (*)(Instr& instr);
+
+bool drop_sum(Instr& instr) {
+  if (instr.kind != InstrKind::kAllReduce) return false;
+  instr.kind = InstrKind::kMove;
+  return true;
+}
+bool shift_slice(Instr& instr) {
+  if (instr.kind != InstrKind::kSlice || instr.begin == 0) return false;
+  --instr.begin;
+  return true;
+}
+bool change_factor(Instr& instr) {
+  for (Arg& arg : instr.args)
+    if (instr.kind == InstrKind::kCompute && arg.kind == Arg::kFloat && arg.number == 0.5) {
+      arg.number = 0.25;
+      return true;
+    }
+  return false;
+}
+bool permute_pieces(Instr& instr) {
+  if (instr.kind != InstrKind::kConcat || instr.in.size() < 2 || instr.pieces[0] != instr.pieces[1])
+    return false;
+  std::swap(instr.in[0], instr.in[1]);
+  return true;
+}
+
+struct Broken {
+  const char* what;
+  const char* body;
+  Break make;
+  RecipeSpec spec;
+};
+const Broken kBroken[] = {
+    {"a sum in forward", "stage0.forward", drop_sum, {.tp = 2}},
+    {"a sum in backward", "stage0.backward", drop_sum, {.tp = 2, .microbatches = 2}},
+    {"a slice of tokens", "stage0.forward", shift_slice, {.tp = 2, .sequence = true}},
+    {"a factor", "stage0.forward", change_factor, {.dp = 2}},
+    {"a factor of a stage", "stage1.forward", change_factor, {.pp = 2, .microbatches = 2}},
+    {"slices of a weight", "stage0.forward", permute_pieces, {.dp = 2, .zdp = {"*"}, .slices = 2}},
+};
+
+/// The op whose result the instruction at this place of a body should leave.
+OpId made_there(const Lowered& lowered, const std::vector<Made>& made, BodyId body, int32_t instr) {
+  for (const Made& one : made) {
+    const Action& action = lowered.program.ranks[one.at.rank].actions[one.at.action];
+    if (action.body != body || one.at.instr != instr) continue;
+    for (size_t i = 0; i < lowered.model.ops.size(); ++i)
+      for (TensorId output : lowered.model.ops[i].outputs)
+        if (output == one.tensor) return {static_cast<int32_t>(i)};
+  }
+  return {};
+}
+
+/// Breaks the first such instruction of the body, for all ranks; the op that it makes.
+OpId break_first(const Broken& broken, const std::vector<Made>& made, Lowered& tried) {
+  OpId op;
+  size_t place = 0;
+  for (size_t b = 0; b < tried.program.bodies.size(); ++b) {
+    Body& body = tried.program.bodies[b];
+    if (body.name != broken.body) continue;
+    if (op) broken.make(body.instrs[place]);
+    for (size_t k = 0; k < body.instrs.size() && !op; ++k)
+      if (broken.make(body.instrs[k]))
+        op = made_there(tried, made, {static_cast<int32_t>(b)}, static_cast<int32_t>(place = k));
+  }
+  return op;
+}
+
+TEST(Locate, NamesTheFirstOpThatIsWrong) {
+  Model model = captured("gpt2-tiny", DType::kFloat64);
+  for (const Broken& broken : kBroken) {
+    Lowered tried = lower(model, recipe(model, broken.spec));
+    Lowered one = lower(tried.model, one_device_plan(tried.model, {}));
+    std::vector<Made> made = made_by(tried.model, tried.atoms, tried.program);
+    OpId expected = break_first(broken, made, tried);
+    ASSERT_TRUE(expected) << broken.what;
+    std::optional<WrongOp> found =
+        partita_run_api(kRunApiVersion)
+            ->locate({{tried.model, tried.program, leaves_of(tried.model, tried.atoms)}, made},
+                     {{one.model, one.program, leaves_of(one.model, one.atoms)},
+                      made_by(one.model, one.atoms, one.program)},
+                     model, {.run = {.steps = 2}});
+    ASSERT_TRUE(found) << broken.what;
+    EXPECT_EQ(tried.model[found->op].name, tried.model[expected].name) << broken.what;
+    EXPECT_GT(found->error, 1e-6) << broken.what;
+  }
 }
 
 }  // namespace

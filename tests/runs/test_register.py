@@ -81,6 +81,28 @@ def test_with_a_row_it_is_split(plan):
     assert torch.allclose(trained, module.weight - 0.1 * whole.grads["weight"], rtol=1e-5)
 
 
+class Running(nn.Module):
+    """The largest value so far of all samples before: its samples do not stand for themselves."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 8), nn.Linear(8, 4)
+
+    def forward(self, x, target):
+        largest = torch.cummax(x.detach(), 0).values
+        return nn.functional.mse_loss(self.second(self.first(x) * largest[..., :1]), target)
+
+
+@pytest.mark.parametrize("axes, wrong", [("b s h -> b s h, b s h", "root/cummax"), ("!b s h -> !b s h, !b s h", None)])
+def test_verify_names_the_op_whose_row_is_wrong(axes, wrong):
+    partita.register("aten::cummax", axes)
+    torch.manual_seed(0)
+    model = partita.capture(Running(), case()[1], lambda output, batch: output)
+    answer = partita.verify(model, partita.recipe("dp", model, ranks=2), dtype="float64")
+    assert (answer["equal"], answer["first_wrong_op"]) == (wrong is None, wrong)
+    assert wrong is None or answer["first_wrong"]["ranks"] == [1]
+
+
 def test_a_file_of_rows(tmp_path):
     path = tmp_path / "rows.json"
     path.write_text(json.dumps({"partita_test::scale": FORWARD, "partita_test::scale_backward": BACKWARD}))

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "lower/reshard.h"
 #include "model/build/build.h"
 #include "plan/design.h"
 #include "plan/recipe.h"
@@ -168,11 +169,12 @@ TEST(Lower, PlansThatWereLoweredWrongOnce) {
   }
 }
 
-// A loop of pieces reads a sum over ranks that none but its first piece completes; and a sum over pieces
-// crosses to another stage, so that all pieces but the first bring zeros.
+// A loop of pieces reads a sum over ranks that none but its first piece completes; a sum over pieces crosses
+// to another stage, so that all pieces but the first bring zeros; heads of a weight are cut by ranks and by a
+// loop, and then taken in pieces of the loop alone.
 TEST(Lower, LoopsOverWhatOthersSum) {
   Model t5 = build_model(
-      R"({"model_type": "t5", "num_layers": 1, "d_model": 4, "d_kv": 2, "num_heads": 2, "d_ff": 6, "vocab_size": 14})",
+      R"({"model_type": "t5", "num_layers": 1, "d_model": 4, "d_kv": 2, "num_heads": 4, "d_ff": 6, "vocab_size": 14})",
       "config.json", {.batch = 3, .seq = 4});
   Plan norms = recipe(t5, {.tp = 2});
   norms.loops.push_back({.name = "piece",
@@ -183,10 +185,25 @@ TEST(Lower, LoopsOverWhatOthersSum) {
   Plan heads = recipe(gpt, {.tp = 2, .pp = 8});
   heads.loops.push_back(
       {.name = "piece", .size = 3, .ops = {"transformer.*"}, .atoms = {"transformer.wte.weight:1.0"}});
-  for (const auto& [model, plan] : {std::pair(&t5, &norms), std::pair(&gpt, &heads)}) {
+  Plan both = recipe(t5, {.tp = 2, .sequence = true});
+  std::string of_both = "decoder.block.0.layer.1.EncDecAttention.q.weight:0.0";
+  both.split[0].atoms = {of_both, "input_ids:1.0"};
+  both.loops.push_back(
+      {.name = "piece", .size = 2, .ops = {"decoder.block.0.layer.1.*"}, .atoms = {of_both}});
+  for (const auto& [model, plan] : {std::pair(&t5, &norms), std::pair(&gpt, &heads), std::pair(&t5, &both)}) {
     Lowered lowered = lower(*model, *plan);
     EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
   }
+}
+
+// Pieces of pieces are not cut before the pieces around them.
+TEST(Lower, ConversionsCutFromTheOutsideIn) {
+  AxisLayout rows = AxisLayout::shard(0, 0), columns = AxisLayout::shard(1, 0);
+  std::vector<std::pair<InstrKind, std::vector<int>>> steps;
+  for (const Conversion& step : plan_conversion({columns, {}}, {rows, rows}))
+    steps.emplace_back(step.kind, step.axes);
+  EXPECT_EQ(steps, (std::vector<std::pair<InstrKind, std::vector<int>>>{
+                       {InstrKind::kAllGather, {0}}, {InstrKind::kSlice, {0}}, {InstrKind::kSlice, {1}}}));
 }
 
 // A constant of the experts is made whole and cut for the pieces of a loop; which part of it is the same.

@@ -88,6 +88,26 @@ VerifyReport verify(const Runnable& plan, const Runnable& reference, const Verif
   return report;
 }
 
+std::optional<WrongOp> locate(const KnownStep& tried, const KnownStep& one, const Model& model,
+                              const VerifyRequest& request) {
+  Supply supply(model, request.run);
+  OpComparison seen(tried.step.model, tried.step.leaves, one.made, tried.made,
+                    tried.step.program.ranks.size());
+  RunOptions expected = request.run.options, watched = expected;
+  expected.observe = [&](const At& at, int32_t out, const TensorSpan& value) { seen.keep(at, out, value); };
+  watched.observe = [&](const At& at, int32_t out, const TensorSpan& value) { seen.compare(at, out, value); };
+  Session first(one.step, supply.weights(), expected), second(tried.step, supply.weights(), watched);
+  for (int64_t step = 0; step < request.run.steps; ++step) {
+    supply.step(first, step);
+    supply.step(second, step);
+    std::optional<WrongOp> wrong = seen.first_wrong(request.tolerance, request.floor);
+    if (!wrong) continue;
+    wrong->step = step + 1;
+    return wrong;
+  }
+  return std::nullopt;
+}
+
 StepMeasure measure(const Model& model, const HostViews& given) {
   HostTensors drawn = draw_weights(model, 0, given), batch = draw_batch(model, 0, {});
   HostViews values = given;
@@ -96,7 +116,7 @@ StepMeasure measure(const Model& model, const HostViews& given) {
   return measure_step(model, values);
 }
 
-constexpr RunApi kApi = {run, verify, measure, measure_moves};
+constexpr RunApi kApi = {run, verify, locate, measure, measure_moves};
 
 }  // namespace
 

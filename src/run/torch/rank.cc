@@ -115,6 +115,7 @@ Rank::Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>
       bodies_(bodies),
       comm_(comm),
       at_(at),
+      number_(rank),
       rank_(program.ranks[rank].rank_slots),
       locals_(most_locals(program)),
       frames_(program.microbatches, std::vector<at::Tensor>(program.ranks[rank].frame_slots)),
@@ -154,9 +155,16 @@ void Rank::run(BodyId id, int32_t microbatch) {
   for (const PreparedInstr& instr : body.instrs) {
     at_.op = instr.name;
     execute(instr, here);
+    if (observe_) show(*instr.instr, static_cast<int32_t>(&instr - body.instrs.data()), here);
   }
   at_.op = nullptr;
   for (int32_t i = 0; i < body.body->locals; ++i) locals_[i].reset();
+}
+
+void Rank::show(const Instr& instr, int32_t number, const Slots& slots) const {
+  for (size_t o = 0; o < instr.out.size(); ++o)
+    if (instr.out[o].index >= 0 && slots[instr.out[o]].defined())
+      (*observe_)({number_, at_.action, number}, static_cast<int32_t>(o), span_of(slots[instr.out[o]]));
 }
 
 void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {

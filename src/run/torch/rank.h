@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "run/communicator.h"
+#include "run/options.h"
 #include "run/position.h"
 #include "run/torch/prepared.h"
 
@@ -16,6 +17,8 @@ class Rank {
   /// REQUIRES: `program`, `bodies`, `comm` and `at` outlive it.
   Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>& bodies, Communicator& comm,
        Position& at);
+  /// From now on `observe` sees what instructions leave. REQUIRES: it outlives the rank.
+  void show_to(const Observe& observe) { observe_ = observe ? &observe : nullptr; }
 
   /// The step number the optimizer corrects its moments with, from 1, and the loss scale.
   void begin_step(int64_t step, double loss_scale);
@@ -36,6 +39,7 @@ class Rank {
  private:
   Slots slots(int32_t microbatch);
   void execute(const PreparedInstr& prepared, const Slots& slots);
+  void show(const Instr& instr, int32_t number, const Slots& slots) const;
   at::Tensor collective(const Instr& instr, const at::Tensor& in);
   at::Tensor optimize(const Instr& instr, const Slots& slots);
   double gradient_factor(double squares);
@@ -45,6 +49,8 @@ class Rank {
   const std::vector<PreparedBody>& bodies_;
   Communicator& comm_;
   Position& at_;
+  const Observe* observe_ = nullptr;
+  const int32_t number_;
   std::vector<at::Tensor> rank_, locals_;
   std::vector<std::vector<at::Tensor>> frames_;  // by micro-batch
   torch::jit::Stack stack_;                      // scratch of dispatcher calls
