@@ -104,8 +104,9 @@ int campaign(int64_t count, uint64_t seed) {
     const Subject& made = subjects.back();
     std::vector<std::string> wrong =
         certify(made.prepared.model, made.prepared.atoms, made.folded.program, made.folded.fold);
-    fmt::print("{:10} {:3} ranks in {:2} classes{}\n", sample.name, classes_by_rank(made.folded.fold).size(),
-               made.folded.fold.classes.size(), wrong.empty() ? "" : ": refused: " + wrong[0]);
+    fmt::print("{:10} {:3} ranks in {:2} classes{}\n", sample.name,
+               classes_by_rank(made.folded.program, made.folded.fold).size(), made.folded.fold.classes.size(),
+               wrong.empty() ? "" : ": refused: " + wrong[0]);
     if (!wrong.empty()) return 1;
   }
   int64_t refused = 0, accepted = 0, stricter = 0, hidden = 0;

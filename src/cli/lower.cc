@@ -51,7 +51,7 @@ int64_t action_count(const Program& program, const Fold& fold) {
 
 std::vector<Bytes> peaks_by_rank(const Model& model, const Program& program, const Fold& fold) {
   std::vector<RankMemory> memory = memory_of(model, program);
-  std::vector<int32_t> classes = classes_by_rank(fold);
+  std::vector<int32_t> classes = classes_by_rank(program, fold);
   std::vector<Bytes> peaks;
   for (int32_t one : classes) peaks.push_back(memory[one].peak);
   return peaks;
@@ -80,7 +80,7 @@ void dump(const std::string& folder, const PhaseLog& log, const Lowered& lowered
 }
 
 void write_rank(const Options& options, const Model& model, const Program& program, const Fold& fold) {
-  size_t ranks = classes_by_rank(fold).size();
+  size_t ranks = classes_by_rank(program, fold).size();
   if (static_cast<size_t>(options.rank) >= ranks)
     input_error("--rank {}: the plan has ranks 0 to {}", options.rank, ranks - 1);
   if (options.output.empty()) input_error("--rank {}: needs -o FILE to write it to", options.rank);

@@ -36,7 +36,8 @@ constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
                               {"loss-pieces", &RecipeSpec::dp, 0, false, 1, 4},
                               {"osdp", &RecipeSpec::dp},
                               {"ep", &RecipeSpec::dp, 0, false, 1, 1, true},
-                              {"3f1b", &RecipeSpec::pp, 0, false, 1, 1, false, "3f1b"}};
+                              {"3f1b", &RecipeSpec::pp, 0, false, 1, 1, false, "3f1b"},
+                              {"interlaced", &RecipeSpec::pp, 0, false, 1, 1, false, "interlaced"}};
 
 /// Zero: not given.
 struct Options {
@@ -100,7 +101,10 @@ void run(Options& options, const Command& command) {
   spec.optimizer = load(options.training, options.model);
   Model model = load(options.model);
   Plan plan = recipe(model, spec);
-  std::vector<std::string> wrong = check(plan, model, find_atoms(in_form(model, form_of(plan))));
+  Model form = in_form(model, form_of(plan));
+  Plan unnamed = plan;  // the fingerprint is that of the model as it was given
+  unnamed.model.clear();
+  std::vector<std::string> wrong = check(unnamed, form, find_atoms(form));
   if (!wrong.empty()) input_error("recipe {}: {}", options.name, wrong[0]);
   std::string json = to_json(plan);
   if (!options.output.empty()) write_file(options.output, json);
@@ -114,10 +118,10 @@ void add_recipe(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   RecipeSpec& sizes = options->sizes;
   auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  app.add_option(
-         "NAME", options->name,
-         "dp, zero1, zero2, zero3, osdp, tp, sp, ep, pipeline, 3f1b, coshard or loss-pieces; it gets the "
-         "ranks the sizes below leave")
+  app.add_option("NAME", options->name,
+                 "dp, zero1, zero2, zero3, osdp, tp, sp, ep, pipeline, interlaced, 3f1b, coshard or "
+                 "loss-pieces; it gets the "
+                 "ranks the sizes below leave")
       ->required();
   add_model_input(app, options->model);
   app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);

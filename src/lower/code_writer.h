@@ -44,20 +44,25 @@ class CodeWriter {
     if (!model_.ops[op].backward) return {Segment::kForward, stage, stream};
     return {weight_[op] ? Segment::kWeight : Segment::kBackward, stage, stream};
   }
-  int site_of(const Segment& segment) const { return sites_.of(segment.stage, segment.stream); }
+  std::vector<int> sites_of(const Segment& segment) const { return sites_.at(segment.stage, segment.stream); }
   /// The stage that makes it; of several the first.
   int home_stage(TensorId tensor) const {
     const std::vector<int>& stages = assigned_.stages[producer_[tensor.value]];
     return stages.empty() ? 0 : stages.front();
   }
+  /// Its site; Sites::kAll where each makes it, or its part of it.
   int home(TensorId tensor, int stream) const { return sites_.of(home_stage(tensor), stream); }
+  bool is_home(int site, TensorId tensor, int stream) const {
+    int from = home(tensor, stream);
+    return from == site || from == Sites::kAll;
+  }
   const Layout& made_of(TensorId tensor) const {
     const Op& producer = model_.ops[producer_[tensor.value]];
     size_t o = std::find(producer.outputs.begin(), producer.outputs.end(), tensor) - producer.outputs.begin();
     return split_.ops[producer_[tensor.value]].made[o];
   }
   bool run_again(int site, Segment segment, TensorId tensor) const {
-    return dropped_[tensor.value] && segment.backward() && home(tensor, segment.stream) == site;
+    return dropped_[tensor.value] && segment.backward() && is_home(site, tensor, segment.stream);
   }
   bool cut_by_loop(const Layout& layout) const {
     return place_.loop >= 0 && layout[split_.loop_axis[place_.loop]].kind != AxisLayout::kReplicated;
@@ -70,13 +75,14 @@ class CodeWriter {
 
   // write_code.cc
   void find_weight_ops();
-  std::vector<Segment> segments_of(size_t i, int stream) const;
+  std::map<Segment, std::vector<int>> places_of(size_t i, int stream) const;
   void find_wanted_after();
   void find_dropped();
   int block_named(const std::string& name) const;
   int add_value(int site, Value value);
   std::vector<int> emit(int site, Segment segment, size_t i);
   void settle_output(int site, Segment segment, int id);
+  void share(int site, Segment segment, int id);
   bool reduced_each_time(TensorId parameter) const;
   std::optional<DType> sum_dtype(TensorId tensor) const;
 
@@ -96,7 +102,7 @@ class CodeWriter {
   bool is_segment_only(int site, int id);
 
   // loop.cc
-  void take(Segment segment, size_t i);
+  void take(Segment segment, const std::vector<int>& sites, size_t i);
   bool goes_through(int loop, const Segment& segment) const;
   bool made_in(const std::vector<size_t>& ops, TensorId tensor) const;
   bool reads_pending(size_t i) const;

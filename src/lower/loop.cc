@@ -5,7 +5,7 @@
 
 namespace partita {
 
-void CodeWriter::take(Segment segment, size_t i) {
+void CodeWriter::take(Segment segment, const std::vector<int>& sites, size_t i) {
   int loop = split_.ops[i].loop;
   if (goes_through(loop, segment)) segment.kind = Segment::kForward;
   bool same = loop >= 0 && pending_.loop == loop && pending_.segment == segment;
@@ -20,7 +20,7 @@ void CodeWriter::take(Segment segment, size_t i) {
     same = false;
   }
   if (loop < 0) {
-    emit(site_of(segment), segment, i);
+    for (int site : sites) emit(site, segment, i);
     return;
   }
   if (!same) pending_ = {loop, segment, {}, {}};
@@ -66,8 +66,9 @@ void CodeWriter::run_pending() {
   if (group.ops.empty()) return;
   for (size_t i : group.ops) group_of_[i] = groups_.size();
   groups_.push_back(group.ops);
-  run_loop(site_of(group.segment), group.segment, group.loop, group.ops);
-  for (const auto& [segment, op] : group.later) emit(site_of(segment), segment, op);
+  for (int site : sites_of(group.segment)) run_loop(site, group.segment, group.loop, group.ops);
+  for (const auto& [segment, op] : group.later)
+    for (int site : sites_of(segment)) emit(site, segment, op);
 }
 
 // Writes the ops once for each piece. What others read is added up piece by piece, or joined at the end.
@@ -130,6 +131,7 @@ void CodeWriter::end_loop(int site, Segment segment, size_t axis, TensorId tenso
     whole = join(site, segment, axis, pieces->second);
   if (whole < 0) return;
   have(site, tensor).push_back({whole, false});
+  share(site, segment, whole);
   settle_output(site, segment, whole);
 }
 

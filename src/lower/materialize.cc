@@ -65,13 +65,13 @@ class Materializer {
         library_(program_) {}
 
   Program run() {
-    Grid grid(single_ranges(split_));
-    fill(grid);
+    fill(single_ranges(split_));
     return std::move(program_);
   }
 
   FoldedProgram run_folded() {
-    Grid grid(class_ranges(atoms_, split_, code_));
+    ClassRanges ranges = class_ranges(atoms_, split_, code_);
+    Grid grid(ranges);
     Fold fold{.devices = ordered_.sites.devices};
     fold.axis_sizes.assign(split_.axis_sizes.begin(), split_.axis_sizes.begin() + split_.time_axis());
     int32_t next = 0;
@@ -86,18 +86,25 @@ class Materializer {
     fold.loads.resize(next);
     fold.results.resize(next);
     fold_ = &fold;
-    fill(grid);
+    fill(ranges);
     return {std::move(program_), std::move(fold)};
   }
 
  private:
   bool loops() const { return plan_.microbatches > 1; }
 
-  void fill(const Grid& grid) {
+  // A site of a mesh across the stages stands at one coordinate of it.
+  void fill(const ClassRanges& ranges) {
     program_.microbatches = static_cast<int32_t>(plan_.microbatches);
     program_.optimizer = plan_.optimizer;
-    program_.ranks.resize(grid.size() * ordered_.sites.count());
-    for (int site = 0; site < ordered_.sites.count(); ++site) materialize_site(site, grid);
+    int64_t ranks = 0;
+    for (const auto& devices : ordered_.sites.devices) ranks += static_cast<int64_t>(devices.size());
+    program_.ranks.resize(ranks);
+    for (int site = 0; site < ordered_.sites.count(); ++site) {
+      ClassRanges own = ranges;
+      if (plan_.has_across()) own[0] = {{site, site + 1}};
+      materialize_site(site, Grid(std::move(own)));
+    }
   }
 
   void materialize_site(int site, const Grid& grid) {
@@ -149,7 +156,10 @@ class Materializer {
       axes.resize(split_.time_axis());
       std::iota(axes.begin(), axes.end(), 0);
     } else {
-      for (int64_t k : grid.along(index, axes)) members.push_back(ordered_.sites.devices[site][k]);
+      bool across = plan_.has_across() && axes[0] == 0;
+      for (int other = 0; other < ordered_.sites.count(); ++other)
+        if (across || other == site)
+          for (int64_t k : grid.along(index, axes)) members.push_back(ordered_.sites.devices[other][k]);
     }
     program_.ranks[id].groups.push_back(std::move(members));
     if (fold_) fold_->group_axes[id].push_back(std::move(axes));
@@ -281,6 +291,8 @@ Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, co
 
 FoldedProgram materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan,
                                  const Ordered& ordered) {
+  // A rank of a mesh across the stages stands for itself: its groups reach into other sites.
+  if (plan.has_across()) return {materialize(model, atoms, plan, ordered), {}};
   return Materializer(model, atoms, plan, ordered).run_folded();
 }
 

@@ -11,7 +11,9 @@ namespace {
 
 Schedule schedule_of(const Plan& plan, const Sites& sites) {
   if (!plan.order.empty()) return parse_csv(fmt::format("{}\n", fmt::join(plan.order, "\n")), "plan: order");
-  int chunks = static_cast<int>(plan.stages.size()) / sites.count();
+  auto apart = std::count_if(plan.stages.begin(), plan.stages.end(),
+                             [&](const Stage& stage) { return !plan.spans(stage); });
+  int chunks = static_cast<int>(apart) / sites.count();
   return make_schedule(plan.schedule, {.devices = sites.count(),
                                        .microbatches = static_cast<int>(plan.microbatches),
                                        .chunks = chunks > 1 ? chunks : 0,
@@ -39,9 +41,12 @@ std::vector<int> devices_of_sites(const Schedule& schedule, const Plan& plan, co
   std::vector<int> device(sites.count(), -1);
   for (int k = 0; k < schedule.stages * schedule.streams; ++k) {
     int stage = k % schedule.stages, stream = k / schedule.stages;
-    if (schedule.devices_of(stage, stream).size() != 1)
-      input_error("plan: schedule {} runs stage {} on several devices at once, which a plan cannot say yet",
-                  plan.schedule, stage);
+    bool spread = schedule.devices_of(stage, stream).size() > 1;
+    if (schedule.devices > 1 && spread != sites.spans(stage))
+      input_error("plan: stages[{}]: schedule {} runs it on {}, the plan on {}; give it those devices", stage,
+                  plan.schedule, spread ? "all devices at once" : "one device",
+                  spread ? "one stage's" : "the devices of all stages");
+    if (sites.spans(stage)) continue;
     int here = schedule.device_of(stage, stream);
     int& known = device[sites.of(stage, stream)];
     bool taken = known < 0 && std::find(device.begin(), device.end(), here) != device.end();

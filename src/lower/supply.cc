@@ -133,7 +133,7 @@ void CodeWriter::run_apart(int site, Segment segment, int loop, const std::vecto
 // Pieces of a loop are cut out where the loop runs.
 void CodeWriter::bring(int site, Segment segment, TensorId tensor, const Layout& need) {
   int from = home(tensor, segment.stream);
-  CHECK(from != site);
+  CHECK(from != site && from != Sites::kAll);
   Segment after = segment_of(producer_[tensor.value], home_stage(tensor), segment.stream);
   int source = -1;
   if (segment == kEpilogue) {
@@ -145,6 +145,7 @@ void CodeWriter::bring(int site, Segment segment, TensorId tensor, const Layout&
   } else {
     // Pieces of a loop are cut out where the loop runs.
     Layout whole = need;
+    if (plan_.has_across()) whole[0] = AxisLayout{};
     std::fill(whole.begin() + static_cast<ptrdiff_t>(time()) + 1, whole.end(), AxisLayout{});
     Place before = place_;
     place_ = {};

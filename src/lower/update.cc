@@ -30,7 +30,7 @@ void CodeWriter::fetch(int site, TensorId tensor) {
   if (here) return;
   if (sites_.streams > 1)
     merge(site, tensor);
-  else if (home(tensor, 0) != site)
+  else if (!is_home(site, tensor, 0))
     bring(site, kEpilogue, tensor, replicated());
 }
 
@@ -52,16 +52,18 @@ void CodeWriter::complete(TensorId parameter, TensorId gradient) {
 }
 
 // The sum of the squares of all gradients, on every rank. A part that several ranks hold counts once, and a
-// tied parameter on the first site that has it.
+// parameter that several sites hold whole on the first of them.
 void CodeWriter::add_norm() {
   std::set<TensorId> counted;
   for (int site = 0; site < static_cast<int>(code_.sites.size()); ++site) {
     int sum = add_value(site, {.layout = replicated(), .made = kEpilogue});
     push(site, kEpilogue, {.kind = InstrKind::kZeros, .out = {sum}});
     for (auto [ready, parameter] : code_.sites[site].gradients) {
-      if (!counted.insert(parameter).second) continue;
+      size_t first = plan_.has_across() ? 1 : 0;
+      bool apart = first && value(site, ready).layout[0].kind == AxisLayout::kShard;
+      if (!counted.insert(parameter).second && !apart) continue;
       CodeStep step{.kind = InstrKind::kSquares, .in = {sum, ready}, .out = {sum}};
-      for (size_t axis = 0; axis < time(); ++axis)
+      for (size_t axis = first; axis < time(); ++axis)
         if (value(site, ready).layout[axis].kind == AxisLayout::kReplicated)
           step.axes.push_back(static_cast<int>(axis));
       push(site, kEpilogue, std::move(step));

@@ -32,15 +32,14 @@ CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& 
 Code CodeWriter::write() {
   for (int stream = 0; stream < sites_.streams; ++stream) {
     for (size_t i = 0; i < model_.ops.size(); ++i)
-      for (const Segment& segment : segments_of(i, stream)) take(segment, i);
+      for (const auto& [segment, sites] : places_of(i, stream)) take(segment, sites, i);
     run_pending();
   }
-  int last = sites_.of(assigned_.loss_stage, 0);
-  code_.sites[last].loss = want(last, kEpilogue, model_.loss, replicated());
-  for (auto [buffer, value] : model_.buffers) {
-    int site = producer_[value.value] < 0 ? 0 : home(value, 0);
-    code_.sites[site].buffers.push_back({want(site, kEpilogue, value, replicated()), buffer});
-  }
+  for (int site : sites_.at(assigned_.loss_stage, 0))
+    code_.sites[site].loss = want(site, kEpilogue, model_.loss, replicated());
+  for (auto [buffer, value] : model_.buffers)
+    for (int site : producer_[value.value] < 0 ? std::vector{0} : sites_.at(home_stage(value), 0))
+      code_.sites[site].buffers.push_back({want(site, kEpilogue, value, replicated()), buffer});
   for (auto [parameter, gradient] : model_.gradients) fetch_gradient(parameter, gradient);
   for (auto [parameter, gradient] : model_.gradients) compute_late(parameter, gradient);
   for (auto [parameter, gradient] : model_.gradients) {
@@ -62,16 +61,18 @@ Code CodeWriter::write() {
 }
 
 // Where it runs: once on every site, in the segment that the others on that site come after.
-std::vector<Segment> CodeWriter::segments_of(size_t i, int stream) const {
+std::map<Segment, std::vector<int>> CodeWriter::places_of(size_t i, int stream) const {
   std::map<int, Segment> of_site;
   for (int stage : assigned_.stages[i]) {
     Segment segment = segment_of(i, stage, stream);
-    auto [known, fresh] = of_site.try_emplace(site_of(segment), segment);
-    if (!fresh) known->second = std::min(known->second, segment);
+    for (int site : sites_of(segment)) {
+      auto [known, fresh] = of_site.try_emplace(site, segment);
+      if (!fresh) known->second = std::min(known->second, segment);
+    }
   }
-  std::vector<Segment> all;
-  for (const auto& [site, segment] : of_site) all.push_back(segment);
-  return all;
+  std::map<Segment, std::vector<int>> places;
+  for (const auto& [site, segment] : of_site) places[segment].push_back(site);
+  return places;
 }
 
 // Backward ops that lead to the gradient of one parameter and to no other stage.
@@ -166,8 +167,26 @@ std::vector<int> CodeWriter::emit(int site, Segment segment, size_t i) {
     push(site, segment, {.kind = InstrKind::kScale, .in = {outs[0]}, .out = {outs[0]}});
   if (split.level == Level::kInside && split.loop < 0)
     for (int out : outs)
-      if (out >= 0) settle_output(site, segment, out);
+      if (out >= 0) {
+        share(site, segment, out);
+        settle_output(site, segment, out);
+      }
   return outs;
+}
+
+// A stage of its own cannot ask the others to take part in a conversion: what a stage on all devices leaves
+// for it in pieces or addends is put together where it was made, by all of them.
+void CodeWriter::share(int site, Segment segment, int id) {
+  if (!segment.in_loop() || !sites_.spans(segment.stage)) return;
+  TensorId tensor = value(site, id).tensor;
+  Layout whole = value(site, id).layout;
+  whole[0] = AxisLayout{};
+  auto apart = [&](size_t reader) {
+    const std::vector<int>& stages = assigned_.stages[reader];
+    return std::any_of(stages.begin(), stages.end(), [&](int stage) { return !sites_.spans(stage); });
+  };
+  const std::vector<size_t>& readers = readers_[tensor.value];
+  if (std::any_of(readers.begin(), readers.end(), apart)) want(site, segment, tensor, whole);
 }
 
 // A gradient stored in pieces is reduced as soon as it is made; a sum over micro-batches starts to
@@ -204,7 +223,7 @@ std::optional<DType> CodeWriter::sum_dtype(TensorId tensor) const {
   if (!parameter_of_.contains(tensor)) return std::nullopt;
   DType own = model_[tensor].dtype;
   std::optional<DType> role = plan_.optimizer.precision.grad;
-  bool summed = loops() || plan_.mesh_size() > 1;
+  bool summed = loops() || plan_.splits();
   if (!role && summed && dtype_bytes(own) < dtype_bytes(DType::kFloat32)) role = DType::kFloat32;
   DType wide = widened(own, role);
   return wide == own ? std::nullopt : std::optional(wide);

@@ -1,86 +1,14 @@
 #include "plan/assign.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/error.h"
-#include "base/names.h"
 #include "plan/cut.h"
+#include "plan/home_stages.h"
 
 namespace partita {
 namespace {
-
-// A piece of an op that was taken apart (unpack.h) goes where the op goes.
-std::string stem(const std::string& name) { return name.substr(0, name.find(".part.")); }
-
-/// The first stage with a pattern that matches a name. Most patterns of a cut inside modules are whole names.
-class StageNames {
- public:
-  explicit StageNames(const Plan& plan) {
-    for (size_t s = 0; s < plan.stages.size(); ++s)
-      for (const std::string& pattern : plan.stages[s].ops)
-        if (pattern.find('*') == pattern.npos)
-          whole_.try_emplace(pattern, static_cast<int>(s));
-        else
-          patterns_.emplace_back(pattern, static_cast<int>(s));
-  }
-
-  int stage(const std::string& name) const {
-    auto found = whole_.find(name);
-    int best = found == whole_.end() ? -1 : found->second;
-    for (const auto& [pattern, stage] : patterns_) {
-      if (best >= 0 && stage >= best) break;
-      if (matches(pattern, name)) return stage;
-    }
-    return best;
-  }
-
- private:
-  std::map<std::string, int> whole_;
-  std::vector<std::pair<std::string, int>> patterns_;  // by stage
-};
-
-std::string forward_name(const std::string& name) {
-  size_t at = name.find(".grad.");
-  return at == name.npos ? "" : name.substr(0, at);
-}
-
-/// What neither its name nor its inputs place (a view of a parameter) goes where it is read first.
-void place_by_readers(const Model& model, std::vector<int>& home) {
-  std::vector<int> reader(model.tensors.size(), -1);
-  for (size_t i = model.ops.size(); i-- > 0;) {
-    for (TensorId id : model.ops[i].outputs)
-      if (home[i] < 0 && id) home[i] = reader[id.value];
-    home[i] = std::max(home[i], 0);
-    for (TensorId id : inputs_of(model.ops[i])) reader[id.value] = home[i];
-  }
-}
-
-/// One stage per op by name or by dataflow.
-std::vector<int> home_stages(const Model& model, const Plan& plan) {
-  std::vector<int> home, of_tensor(model.tensors.size(), -1);
-  std::map<std::string, int> by_name;
-  StageNames names(plan);
-  for (const Op& op : model.ops) {
-    int stage = names.stage(stem(op.name));
-    if (stage < 0) {
-      auto forward = by_name.find(forward_name(op.name));
-      if (forward != by_name.end()) stage = forward->second;
-    }
-    // A gradient flows from the last stage to the first, so a sum of several belongs to the first of them.
-    if (stage < 0)
-      for (TensorId id : inputs_of(op))
-        if (int there = of_tensor[id.value]; there >= 0)
-          stage = stage < 0 ? there : op.backward ? std::min(stage, there) : std::max(stage, there);
-    if (stage >= 0) by_name[stem(op.name)] = stage;
-    for (TensorId id : op.outputs)
-      if (id) of_tensor[id.value] = stage;
-    home.push_back(stage);
-  }
-  place_by_readers(model, home);
-  return home;
-}
 
 /// Forward goes up the stages. What the pipeline does not cut (cut.h) but a pattern of a module placed comes
 /// no later than what reads it.
@@ -106,6 +34,21 @@ void come_before_readers(const Model& model, const Transformed& transformed, std
   }
 }
 
+/// What is split over the axis across is on stages that have it.
+void check_spread(const Model& model, const Plan& plan, const Transformed& transformed,
+                  const Assigned& assigned) {
+  for (size_t i = 0; i < model.ops.size(); ++i) {
+    bool spread = std::any_of(transformed.ops[i].made.begin(), transformed.ops[i].made.end(),
+                              [](const Layout& made) { return made[0].kind != AxisLayout::kReplicated; });
+    for (int stage : assigned.stages[i])
+      if (spread && !plan.spans(plan.stages[stage]))
+        input_error(
+            "plan: stages: {} is split over all devices, but stage {}, which reads it first, is not on "
+            "all of them; name it in an earlier stage",
+            model.ops[i].name, stage);
+  }
+}
+
 }  // namespace
 
 Assigned assign(const Model& model, const Plan& plan, const Transformed& transformed) {
@@ -125,6 +68,7 @@ Assigned assign(const Model& model, const Plan& plan, const Transformed& transfo
       if (id == model.loss) out.loss_stage = home[i];
     for (TensorId id : inputs_of(op)) wanted[id.value].insert(stages.begin(), stages.end());
   }
+  if (plan.has_across()) check_spread(model, plan, transformed, out);
   return out;
 }
 

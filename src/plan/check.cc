@@ -36,6 +36,40 @@ void check_pattern(const std::string& pattern, const std::vector<std::string>& n
                                did_you_mean(pattern, names)));
 }
 
+/// Of a mesh whose first axis lies across the stages: one block of its devices is a stage's own.
+void check_across(const Plan& plan, Faults& faults) {
+  std::vector<int32_t> all;
+  std::set<std::vector<int32_t>> blocks;
+  for (const Stage& stage : plan.stages) {
+    if (!stage.copies.empty())
+      faults.push_back("stages: copies and a mesh across the stages exclude each other");
+    if (!plan.spans(stage)) {
+      blocks.insert(stage.devices);
+    } else if (all.empty()) {
+      all = stage.devices;
+    } else if (all != stage.devices) {
+      faults.push_back("stages: two that spread over all others need the same devices in the same order");
+    }
+  }
+  std::set<std::vector<int32_t>> needed;
+  for (size_t at = 0; at < all.size(); at += plan.mesh_size())
+    needed.insert({all.begin() + static_cast<ptrdiff_t>(at),
+                   all.begin() + static_cast<ptrdiff_t>(std::min(all.size(), at + plan.mesh_size()))});
+  if (blocks != needed || static_cast<int64_t>(needed.size()) != plan.mesh[0].size)
+    faults.push_back(fmt::format(
+        "mesh: axis \"{}\" lies across the stages: it needs a stage on all devices, and others on "
+        "{} blocks of {} of them, in that order",
+        plan.mesh[0].name, plan.mesh[0].size, plan.mesh_size()));
+}
+
+void check_mesh(const Plan& plan, Faults& faults) {
+  for (size_t axis = 1; axis < plan.mesh.size(); ++axis)
+    if (plan.mesh[axis].across)
+      faults.push_back(fmt::format("mesh: axis \"{}\" lies across the stages and has to come first",
+                                   plan.mesh[axis].name));
+  if (plan.has_across()) check_across(plan, faults);
+}
+
 void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults& faults) {
   std::set<int32_t> used;
   std::set<std::vector<int32_t>> sites;
@@ -50,6 +84,7 @@ void check_stages(const Plan& plan, const std::vector<std::string>& ops, Faults&
     std::vector<std::vector<int32_t>> lists = stage.copies;
     lists.insert(lists.begin(), stage.devices);
     for (const std::vector<int32_t>& devices : lists) {
+      if (plan.spans(stage)) continue;
       if (static_cast<int64_t>(devices.size()) != plan.mesh_size())
         faults.push_back(
             fmt::format("{}: {} devices, but the mesh has {}", where, devices.size(), plan.mesh_size()));
@@ -177,6 +212,7 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
                                  plan.model, fingerprint(model)));
   std::vector<std::string> ops;
   for (const Op& op : model.ops) ops.push_back(op.name);
+  check_mesh(plan, faults);
   check_stages(plan, ops, faults);
   check_placed(plan, model, faults);
   for (size_t i = 0; i < plan.split.size(); ++i) {
@@ -191,6 +227,11 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
     if (tensor.role == Role::kParameter) params.push_back(tensor.name);
   for (size_t i = 0; i < plan.store.size(); ++i) {
     check_axis(plan, plan.store[i].axis, fmt::format("store[{}]", i), faults);
+    if (plan.has_across() && plan.store[i].axis == plan.mesh[0].name)
+      faults.push_back(
+          fmt::format("store[{}]: axis \"{}\" lies across the stages, which each keep their own "
+                      "parameters; choose another",
+                      i, plan.store[i].axis));
     check_pattern(plan.store[i].params, params, fmt::format("store[{}]", i), faults);
   }
   std::vector<std::string> schedules = schedule_names();

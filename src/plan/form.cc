@@ -7,7 +7,7 @@ namespace partita {
 
 Form form_of(const Plan& plan) {
   if (plan.unpack) return Form::kUnpacked;
-  return plan.mesh_size() > 1 || plan.microbatches > 1 || !plan.recompute.empty() || !plan.loops.empty()
+  return plan.splits() || plan.microbatches > 1 || !plan.recompute.empty() || !plan.loops.empty()
              ? Form::kSplit
              : Form::kCaptured;
 }

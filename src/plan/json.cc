@@ -56,8 +56,9 @@ std::vector<MeshAxis> read_mesh(const JsonIn& in) {
   std::vector<MeshAxis> mesh;
   int64_t total = 1;
   for (size_t i = 0; i < in.size(); ++i) {
-    in[i].only({"name", "size"});
+    in[i].only({"name", "size", "across"});
     MeshAxis axis{in[i]["name"].text(), in[i]["size"].integer(1, kMaxDevices)};
+    if (in[i].has("across")) axis.across = in[i]["across"].boolean();
     if (axis.size > kMaxDevices / total) in.fail(fmt::format("has more than {} devices", kMaxDevices));
     total *= axis.size;
     for (const MeshAxis& other : mesh)
@@ -115,7 +116,10 @@ std::string to_json(const Plan& plan) {
               {"model", plan.model},      {"cluster", plan.cluster}, {"memory", plan.memory},
               {"batch", plan.batch},      {"dtype", plan.dtype}};
   out["mesh"] = Json::array();
-  for (const MeshAxis& axis : plan.mesh) out["mesh"].push_back({{"name", axis.name}, {"size", axis.size}});
+  for (const MeshAxis& axis : plan.mesh) {
+    out["mesh"].push_back({{"name", axis.name}, {"size", axis.size}});
+    if (axis.across) out["mesh"].back()["across"] = true;
+  }
   if (plan.unpack) out["unpack"] = true;
   out["microbatches"] = plan.microbatches;
   out["loops"] = Json::array();

@@ -68,15 +68,23 @@ class Tree {
 }  // namespace
 
 std::vector<std::vector<std::string>> stage_patterns(const Model& model, const std::vector<OpId>& line,
-                                                     const std::vector<size_t>& firsts) {
+                                                     const std::vector<int>& stage_of) {
   Tree tree;
+  for (size_t i = 0; i < line.size(); ++i) tree.add(model[line[i]].name, stage_of[i]);
+  std::vector<std::vector<std::string>> patterns;
+  int count = line.empty() ? 0 : 1 + *std::max_element(stage_of.begin(), stage_of.end());
+  for (int s = 0; s < count; ++s) patterns.push_back(tree.patterns(s));
+  return patterns;
+}
+
+std::vector<std::vector<std::string>> stage_patterns(const Model& model, const std::vector<OpId>& line,
+                                                     const std::vector<size_t>& firsts) {
+  std::vector<int> stage_of;
   for (size_t i = 0; i < line.size(); ++i) {
     auto next = std::upper_bound(firsts.begin(), firsts.end(), i);
-    tree.add(model[line[i]].name, static_cast<int>(next - firsts.begin()) - 1);
+    stage_of.push_back(static_cast<int>(next - firsts.begin()) - 1);
   }
-  std::vector<std::vector<std::string>> patterns;
-  for (size_t s = 0; s < firsts.size(); ++s) patterns.push_back(tree.patterns(static_cast<int>(s)));
-  return patterns;
+  return stage_patterns(model, line, stage_of);
 }
 
 std::vector<Stage> pipeline_stages(const Model& model, const std::vector<int>& site_of_stage,

@@ -1,13 +1,18 @@
 #include "plan/plan.h"
 
+#include <algorithm>
 #include <set>
 
 namespace partita {
 
 int64_t Plan::mesh_size() const {
   int64_t size = 1;
-  for (const MeshAxis& axis : mesh) size *= axis.size;
+  for (const MeshAxis& axis : mesh) size *= axis.across ? 1 : axis.size;
   return size;
+}
+
+bool Plan::splits() const {
+  return std::any_of(mesh.begin(), mesh.end(), [](const MeshAxis& axis) { return axis.size > 1; });
 }
 
 int64_t Plan::ranks() const {

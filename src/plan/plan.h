@@ -10,10 +10,13 @@
 
 namespace partita {
 
-/// One space axis of the mesh that every stage's devices form, outermost first.
+/// One space axis of the mesh that every stage's devices form, outermost first. `across`: the stages
+/// themselves lie along it, one at each coordinate; only a stage on the devices of all of them has it to
+/// split over (the embedding and the head of an interlaced pipeline). It comes first.
 struct MeshAxis {
   std::string name;  // "dp", "tp"
   int64_t size = 1;
+  bool across = false;
   bool operator==(const MeshAxis&) const = default;
 };
 
@@ -25,7 +28,8 @@ struct SplitRule {
   bool operator==(const SplitRule&) const = default;
 };
 
-/// Ops matching a pattern run on these devices, in mesh order. Stages share all of their devices or none.
+/// Ops matching a pattern run on these devices, in mesh order. Stages share all of their devices or none, but
+/// for those on all devices of a mesh with an axis across.
 /// `copies`: further devices that hold it too, one list for every other direction that micro-batches go in a
 /// schedule with several (Chimera, DualPipe).
 struct Stage {
@@ -89,8 +93,16 @@ struct Plan {
   std::string summary;  // "dp2 x tp2, 4 micro-batches"
   bool operator==(const Plan&) const = default;
 
+  /// Devices of a stage that does not spread over the axis across.
   int64_t mesh_size() const;
   int64_t ranks() const;
+  /// Has any axis of the mesh several devices?
+  bool splits() const;
+  bool has_across() const { return !mesh.empty() && mesh[0].across; }
+  /// Is the stage on the devices of all others?
+  bool spans(const Stage& stage) const {
+    return has_across() && static_cast<int64_t>(stage.devices.size()) != mesh_size();
+  }
 };
 
 /// Everything wrong with a plan for this model, one sentence each; empty when it can be lowered: it belongs

@@ -10,6 +10,8 @@
 #include "layout/unpack.h"
 #include "model/decompose.h"
 #include "model/retype.h"
+#include "plan/cut.h"
+#include "plan/interlaced_stages.h"
 #include "plan/repeated_modules.h"
 #include "plan/slices.h"
 #include "schedule/csv.h"
@@ -68,16 +70,10 @@ std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
   if (schedule.microbatches != spec.microbatches)
     input_error("recipe: the order is of {} micro-batches, not {}; say --microbatches {}",
                 schedule.microbatches, spec.microbatches, schedule.microbatches);
+  if (schedule.devices_of(0, 0).size() > 1) return interlaced_stages(model, spec.pp, spec.dp * spec.tp);
   std::vector<int> sites;
   for (int stream = 0; stream < schedule.streams; ++stream)
-    for (int stage = 0; stage < schedule.stages; ++stage) {
-      if (schedule.devices_of(stage, stream).size() != 1)
-        input_error(
-            "recipe: schedule {} runs stage {} on several devices at once, which a plan cannot say yet; "
-            "try 1f1b",
-            spec.schedule, stage);
-      sites.push_back(schedule.device_of(stage, stream));
-    }
+    for (int stage = 0; stage < schedule.stages; ++stage) sites.push_back(schedule.device_of(stage, stream));
   return pipeline_stages(model, sites, spec.dp * spec.tp, schedule.passes, schedule.streams);
 }
 
@@ -199,7 +195,6 @@ void RecipeBook::add_pieces(int64_t parts, Plan& plan) {
 
 // The ops from the last product that leads to the loss on, with their gradients.
 std::vector<std::string> head_and_loss(const Model& model) {
-  constexpr std::string_view kProducts[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default"};
   std::set<TensorId> wanted{model.loss};
   std::vector<std::string> names;
   bool open = true;
@@ -211,7 +206,7 @@ std::vector<std::string> head_and_loss(const Model& model) {
     names.push_back(op.name);
     names.push_back(op.name + ".grad.*");
     for (TensorId id : inputs_of(op)) wanted.insert(id);
-    open = std::find(std::begin(kProducts), std::end(kProducts), op.target) == std::end(kProducts);
+    open = !is_product(op);
   }
   std::reverse(names.begin(), names.end());
   return names;
@@ -286,6 +281,11 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (spec.recompute || spec.pieces > 1) plan.recompute = module_rules(model_);
   plan.order = spec.order;
   plan.stages = stages_of(model_, spec);
+  if (static_cast<int64_t>(plan.stages[0].devices.size()) > plan.mesh_size()) {
+    const Stated& stated = plan.unpack ? *unpacked_ : split_;
+    plan.mesh.insert(plan.mesh.begin(), {.name = "pp", .size = spec.pp, .across = true});
+    plan.split.push_back({.axis = "pp", .atoms = vocabulary_atoms(stated.model, stated.atoms)});
+  }
   plan.dtype = parameter_dtype(model_);
   return plan;
 }

@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "layout/same_piece.h"
 #include "model/row.h"
+#include "plan/home_stages.h"
 
 namespace partita {
 namespace {
@@ -32,6 +33,7 @@ class Transformer {
     add_loop_axes();
     level_.assign(model.tensors.size(), Level::kBefore);
     find_ancestry();
+    find_spanning();
     store_tensors();
   }
 
@@ -110,6 +112,17 @@ class Transformer {
     }
   }
 
+  // Ops of stages on all devices split over the axis across. What any stage may repeat stays whole there.
+  void find_spanning() {
+    spans_ = spanning_ops(model_, plan_);
+    spanned_.assign(model_.tensors.size(), true);
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      spans_[i] = spans_[i] && !out_.light[i];
+      for (TensorId id : inputs_of(model_.ops[i])) spanned_[id.value] = spanned_[id.value] && spans_[i];
+    }
+  }
+  bool is_across(size_t axis) const { return axis == 0 && plan_.has_across(); }
+
   // A parameter lies at rest the way its ops will split it; storage rules cut what is still whole.
   void store_tensors() {
     layout_.assign(model_.tensors.size(), replicated());
@@ -125,6 +138,7 @@ class Transformer {
   }
 
   void shard_by_seed(size_t t, size_t axis) {
+    if (is_across(axis) && !spanned_[t]) return;
     for (const Seeds& seeds : seeds_[axis])
       for (size_t d = 0; d < atoms_.dims[t].size(); ++d)
         for (size_t l = 0; l < atoms_.dims[t][d].size(); ++l)
@@ -257,6 +271,7 @@ class Transformer {
   AxisChoice choose(size_t i, const std::vector<TensorId>& ins, size_t axis) {
     if (out_.axis_sizes[axis] == 1) return {};
     if (axis == time() && hoisted_.contains(i)) return {};
+    if (is_across(axis) && !spans_[i]) return {};
     for (const Seeds& seeds : seeds_[axis]) {
       if (!matches(seeds.ops, model_.ops[i].name)) continue;
       int loop = best_loop(i, ins, axis, seeds.atoms);
@@ -352,7 +367,8 @@ class Transformer {
   std::map<size_t, std::vector<Seeds>> seeds_;
   std::vector<Layout> layout_;  // of every tensor, as later ops will find it
   std::vector<Level> level_;
-  std::vector<bool> fixed_;                    // per op: no batch input leads to it
+  std::vector<bool> fixed_;            // per op: no batch input leads to it
+  std::vector<bool> spans_, spanned_;  // per op: splits over the axis across; per tensor: all readers do
   std::vector<std::set<AtomId>> loop_atoms_;   // by LoopRule
   std::vector<std::pair<int, bool>> made_in_;  // by tensor: LoopRule, in backward
 };

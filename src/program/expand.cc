@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "program/fold.h"
 
@@ -158,11 +159,24 @@ class Expansion {
 
 }  // namespace
 
-std::vector<int32_t> classes_by_rank(const Fold& fold) { return Expansion({}, fold).classes(); }
+std::vector<int32_t> classes_by_rank(const Program& folded, const Fold& fold) {
+  if (!fold.empty()) return Expansion(folded, fold).classes();
+  std::vector<int32_t> ranks(folded.ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
 
-Program expand(const Program& folded, const Fold& fold) { return Expansion(folded, fold).all(); }
+Program expand(const Program& folded, const Fold& fold) {
+  return fold.empty() ? folded : Expansion(folded, fold).all();
+}
 
 Program expand(const Program& folded, const Fold& fold, int32_t rank) {
+  if (fold.empty()) {
+    Program out = folded;
+    for (size_t other = 0; other < out.ranks.size(); ++other)
+      if (static_cast<int32_t>(other) != rank) out.ranks[other] = {};
+    return out;
+  }
   return Expansion(folded, fold).only(rank);
 }
 

@@ -33,6 +33,7 @@ Box box_of(const SpanBox& part) {
 }  // namespace
 
 int64_t Fold::ranks(int32_t rank_class) const {
+  if (empty()) return 1;
   int64_t count = 1;
   for (const Interval& range : classes[rank_class].coordinates) count *= range.length();
   return count;

@@ -32,8 +32,8 @@ struct Fold {
   int64_t members(const Program& program, int32_t rank_class, int32_t group) const;
 };
 
-/// The class of every rank. REQUIRES: `fold` is not empty.
-std::vector<int32_t> classes_by_rank(const Fold& fold);
+/// The class of every rank.
+std::vector<int32_t> classes_by_rank(const Program& folded, const Fold& fold);
 
 /// A part as one class has it: what moves along an axis on which the class has one coordinate stands still.
 SpanBox standing(SpanBox part, const std::vector<Interval>& coordinates);
@@ -53,7 +53,7 @@ struct Offset {
 };
 Offset offset_of(int64_t begin, const Steps& steps, const std::vector<Interval>& coordinates);
 
-/// The Program of all ranks. REQUIRES: `fold` is not empty.
+/// The Program of all ranks.
 Program expand(const Program& folded, const Fold& fold);
 /// One rank of it alone; the others are empty.
 Program expand(const Program& folded, const Fold& fold, int32_t rank);
