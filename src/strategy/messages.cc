@@ -42,6 +42,7 @@ class Passer {
     }
     out_.bound = last;
     find_excess();
+    write_moved();
     return std::move(out_);
   }
 
@@ -144,6 +145,13 @@ class Passer {
       for (double& seconds : over) seconds -= base;
     }
     if (!known_) out_.best.seconds = HUGE_VAL;
+  }
+
+  void write_moved() {
+    for (size_t v = 0; v < node_.size(); ++v)
+      out_.moved.nodes.push_back({graph_.nodes[v].name, std::move(node_[v]), {}});
+    for (size_t e = 0; e < edge_.size(); ++e)
+      out_.moved.edges.push_back({graph_.edges[e].from, graph_.edges[e].to, std::move(edge_[e])});
   }
 
   const StrategyGraph& graph_;

@@ -9,6 +9,7 @@ struct Narrowed {
   double bound = 0;                         // no choice takes less
   StrategyChoice best;                      // the best choice met; HUGE_VAL seconds: none was allowed
   std::vector<std::vector<double>> excess;  // by node, option: a choice with it takes at least bound + excess
+  StrategyGraph moved;                      // the same graph with its costs where the messages left them
   int64_t work = 0;                         // numbers looked at
 
   /// By node: options that a choice below `seconds` may take, and the nearest one.
