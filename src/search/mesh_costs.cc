@@ -2,59 +2,90 @@
 
 #include <algorithm>
 
+#include "lower/reshard.h"
+
 namespace partita {
 
 MeshCosts::MeshCosts(const Prices& prices, std::vector<int64_t> axis_sizes)
     : prices_(prices), axis_sizes_(std::move(axis_sizes)) {
-  int64_t stride = 1;
-  ranks_.resize(axis_sizes_.size());
-  for (size_t axis = axis_sizes_.size(); axis-- > 0;) {
-    for (int64_t i = 0; i < axis_sizes_[axis]; ++i) ranks_[axis].push_back(static_cast<int32_t>(i * stride));
-    stride *= axis_sizes_[axis];
-  }
+  layout(Layout(axis_sizes_.size()));
 }
 
-Seconds MeshCosts::collective(const char* kind, Bytes bytes, size_t axis) {
-  auto [at, added] = known_.try_emplace({kind, bytes, axis}, 0.0);
-  if (added) at->second = prices_.collective(kind, bytes, ranks_[axis]);
+int MeshCosts::layout(const Layout& layout) {
+  auto [at, fresh] = number_.try_emplace(layout, static_cast<int>(layouts_.size()));
+  if (fresh) layouts_.push_back(layout);
   return at->second;
 }
 
-Seconds MeshCosts::step(const Box& whole, Bytes element, const Layout& now, size_t axis,
-                        const AxisLayout& to) {
-  const AxisLayout& from = now[axis];
-  using enum AxisLayout::Kind;
-  if (from == to || from.kind == kReplicated) return 0;
-  // A piece among zeros is an addend.
-  if (from.kind == kShard && to.kind == kPartial) return 0;
-  // All that the ranks of this axis hold together: what the other axes leave of the tensor.
-  Layout together = now;
-  together[axis] = {};
-  Bytes bytes =
-      element * numel(box_of(whole, together, axis_sizes_, std::vector<int64_t>(axis_sizes_.size(), 0)));
-  if (from.kind == kPartial)
-    return collective(to.kind == kShard ? "reduce_scatter" : "all_reduce", bytes, axis);
-  if (to.kind == kReplicated) return collective("all_gather", bytes, axis);
-  // Every rank sends each other one its share of the own piece: as many messages as a ring has, each smaller
-  // by the number of ranks.
-  return collective("all_gather", bytes / axis_sizes_[axis], axis);
+int MeshCosts::tensor(const std::vector<std::vector<int64_t>>& leaves, Bytes element) {
+  auto [at, fresh] = tensor_.try_emplace({leaves, element}, static_cast<int>(tensors_.size()));
+  if (fresh) tensors_.push_back({leaves, element, {}, {}});
+  return at->second;
 }
 
-Seconds MeshCosts::convert(const Box& whole, Bytes element, const Layout& from, const Layout& to) {
-  std::vector<size_t> axes;
-  for (size_t axis = 0; axis < from.size(); ++axis)
-    if (from[axis] != to[axis]) axes.push_back(axis);
-  Seconds best = -1;
-  do {
-    Seconds sum = 0;
-    Layout now = from;
-    for (size_t axis : axes) {
-      sum += step(whole, element, now, axis, to[axis]);
-      now[axis] = to[axis];
+int64_t MeshCosts::elements(int tensor, int layout) {
+  Alike& alike = tensors_[tensor];
+  if (static_cast<int>(alike.elements.size()) <= layout) alike.elements.resize(layouts_.size(), -1);
+  int64_t& known = alike.elements[layout];
+  if (known >= 0) return known;
+  std::vector<std::vector<int64_t>> sizes = alike.leaves;
+  // The first piece of an uneven cut is the longest.
+  for (size_t axis = 0; axis < axis_sizes_.size(); ++axis)
+    if (const AxisLayout& cut = layouts_[layout][axis]; cut.kind == AxisLayout::kShard) {
+      int64_t& size = sizes[cut.dim][cut.leaf];
+      size = (size + axis_sizes_[axis] - 1) / axis_sizes_[axis];
     }
-    if (best < 0 || sum < best) best = sum;
-  } while (std::next_permutation(axes.begin(), axes.end()));
-  return best;
+  known = 1;
+  for (const std::vector<int64_t>& dim : sizes)
+    for (int64_t size : dim) known *= size;
+  return known;
+}
+
+const std::vector<MeshCosts::Step>& MeshCosts::steps(int from, int to) {
+  auto [at, fresh] = steps_.try_emplace({from, to});
+  if (!fresh) return at->second;
+  Layout before = layouts_[from];
+  for (const Conversion& step : plan_conversion(before, layouts_[to])) {
+    uint32_t axes = 0;
+    for (int axis : step.axes) axes |= 1u << axis;
+    // All that the members hold together: the larger side.
+    if (step.kind == InstrKind::kAllReduce) at->second.push_back({"all_reduce", axes, layout(step.result)});
+    if (step.kind == InstrKind::kReduceScatter)
+      at->second.push_back({"reduce_scatter", axes, layout(before)});
+    if (step.kind == InstrKind::kAllGather) at->second.push_back({"all_gather", axes, layout(step.result)});
+    before = step.result;
+  }
+  return at->second;
+}
+
+const std::vector<int32_t>& MeshCosts::ranks(uint32_t axes) {
+  auto [at, fresh] = ranks_.try_emplace(axes, std::vector<int32_t>{0});
+  int32_t stride = 1;
+  for (size_t axis = axis_sizes_.size(); fresh && axis-- > 0;) {
+    std::vector<int32_t> more;
+    for (int32_t i = 0; i < (axes >> axis & 1 ? axis_sizes_[axis] : 1); ++i)
+      for (int32_t rank : at->second) more.push_back(i * stride + rank);
+    at->second = std::move(more);
+    stride *= static_cast<int32_t>(axis_sizes_[axis]);
+  }
+  return at->second;
+}
+
+Seconds MeshCosts::collective(const Step& step, Bytes bytes) {
+  auto [at, fresh] = known_.try_emplace({step.kind, bytes, step.axes}, 0.0);
+  if (fresh) at->second = prices_.collective(step.kind, bytes, ranks(step.axes));
+  return at->second;
+}
+
+Seconds MeshCosts::convert(int tensor, int from, int to) {
+  if (from == to || from == replicated()) return 0;
+  auto known = tensors_[tensor].seconds.find({from, to});
+  if (known != tensors_[tensor].seconds.end()) return known->second;
+  Seconds sum = 0;
+  for (const Step& step : steps(from, to))
+    sum += collective(step, elements(tensor, step.layout) * tensors_[tensor].element);
+  tensors_[tensor].seconds.emplace(std::pair(from, to), sum);
+  return sum;
 }
 
 }  // namespace partita

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "model/row.h"
@@ -12,8 +13,9 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Model& model, const Atoms& atoms, const Prices& prices, const MeshRequest& request)
-      : model_(model),
+  Builder(const FoldedStep& step, const Atoms& atoms, const Prices& prices, const MeshRequest& request)
+      : step_(step),
+        model_(step.model),
         atoms_(atoms),
         prices_(prices),
         request_(request),
@@ -27,10 +29,11 @@ class Builder {
     for (size_t i = 0; i < model_.ops.size(); ++i) add_op(i);
     out_.node_of.assign(model_.tensors.size(), -1);
     out_.layouts.resize(model_.tensors.size());
+    numbers_.resize(model_.tensors.size());
     for (const Tensor& tensor : model_.tensors) out_.parameter.push_back(tensor.role == Role::kParameter);
     for (size_t t = 0; t < model_.tensors.size(); ++t) {
       if (model_.tensors[t].role == Role::kParameter) add_parameter(t);
-      if (maker_[t].op >= 0) join_value(t);
+      if (!step_.makes[t].empty()) join_value(t);
     }
     for (const auto& [parameter, gradient] : model_.gradients) join_gradient(parameter, gradient);
     complete(model_.loss);
@@ -41,7 +44,15 @@ class Builder {
  private:
   struct Use {
     int32_t op = -1;
-    size_t place = 0;  // number of the input or output
+    size_t place = 0;  // number of the input
+    int64_t copies = 1;
+  };
+  /// Layouts by number, one for each option of a node.
+  using Numbers = std::vector<int>;
+  /// What ops that are alike share.
+  struct OpClass {
+    std::vector<Seconds> seconds;
+    std::vector<Numbers> need, made;  // by input, by output
   };
 
   static std::vector<int64_t> with_time(std::vector<int64_t> mesh) {
@@ -50,18 +61,23 @@ class Builder {
   }
 
   void find_readers() {
-    maker_.resize(model_.tensors.size());
     readers_.resize(model_.tensors.size());
+    slots_.resize(model_.tensors.size());
     for (size_t i = 0; i < model_.ops.size(); ++i) {
       std::vector<TensorId> ins = inputs_of(model_.ops[i]);
-      for (size_t k = 0; k < ins.size(); ++k) readers_[ins[k].value].push_back({static_cast<int32_t>(i), k});
-      for (size_t o = 0; o < model_.ops[i].outputs.size(); ++o)
-        if (TensorId id = model_.ops[i].outputs[o]) maker_[id.value] = {static_cast<int32_t>(i), o};
+      for (size_t k = 0; k < ins.size(); ++k) {
+        ++slots_[ins[k].value];
+        for (const FoldedRead& read : step_.reads[i][k])
+          readers_[read.tensor.value].push_back({static_cast<int32_t>(i), k, read.copies});
+      }
     }
+    for (size_t t = 0; t < model_.tensors.size(); ++t)
+      alike_.push_back(costs_.tensor(leaf_sizes(atoms_, TensorId{static_cast<int32_t>(t)}),
+                                     dtype_bytes(model_.tensors[t].dtype)));
   }
 
-  Bytes piece_bytes(TensorId id, const Layout& layout) const {
-    return piece_elements(atoms_, id, layout, out_.axis_sizes) * dtype_bytes(model_[id].dtype);
+  Bytes piece_bytes(TensorId id, int layout) {
+    return costs_.elements(alike_[id.value], layout) * dtype_bytes(model_[id].dtype);
   }
 
   /// Forward makes it, backward reads it, and it is no view of something else.
@@ -71,52 +87,92 @@ class Builder {
                        [&](const Use& use) { return model_.ops[use.op].backward; });
   }
 
+  /// All that options and their seconds depend on.
+  std::string key_of(size_t i) const {
+    const Op& op = model_.ops[i];
+    std::string key = op.target;
+    auto add = [&key](int64_t number) {
+      key += ' ';
+      key += std::to_string(number);
+    };
+    auto add_arg = [&](auto&& self, const Arg& arg) -> void {
+      add(arg.kind);
+      if (arg.kind == Arg::kTensor) return;
+      key += ' ' + arg.text;
+      add(arg.integer);
+      key += ' ' + std::to_string(arg.number);
+      for (const Arg& item : arg.items) self(self, item);
+    };
+    for (const Arg& arg : op.args) add_arg(add_arg, arg);
+    for (const auto& [name, arg] : op.kwargs) key += name, add_arg(add_arg, arg);
+    for (TensorId id : inputs_of(op)) add(alike_[id.value]);
+    for (TensorId id : op.outputs) add(id ? alike_[id.value] : -1);
+    for (const Loop& loop : atoms_.ops[i].loops) {
+      key += loop.frozen ? " f" : " l";
+      for (const auto* list : {&loop.ins, &loop.outs})
+        for (const Pos& pos : *list) add(pos.operand), add(pos.dim), add(pos.leaf);
+      for (LoopRole role : loop.roles) add(static_cast<int>(role));
+    }
+    return key;
+  }
+
+  int class_of(size_t i) {
+    auto [at, fresh] = classes_.try_emplace(key_of(i), static_cast<int>(out_.classes.size()));
+    if (!fresh) return at->second;
+    const Op& op = model_.ops[i];
+    size_t inputs = inputs_of(op).size();
+    std::vector<SplitOp> options = mesh_options(atoms_.ops[i], inputs, op.outputs.size(), out_.axis_sizes);
+    OpClass row{
+        .seconds = {}, .need = std::vector<Numbers>(inputs), .made = std::vector<Numbers>(op.outputs.size())};
+    for (const SplitOp& option : options) {
+      row.seconds.push_back(piece_seconds(model_, atoms_, op, option, out_.axis_sizes, prices_));
+      for (size_t k = 0; k < inputs; ++k) row.need[k].push_back(costs_.layout(option.need[k]));
+      for (size_t o = 0; o < op.outputs.size(); ++o) row.made[o].push_back(costs_.layout(option.made[o]));
+    }
+    out_.classes.push_back(std::move(options));
+    rows_.push_back(std::move(row));
+    return at->second;
+  }
+
+  const OpClass& row(size_t op) const { return rows_[out_.class_of[op]]; }
+
   void add_op(size_t i) {
     const Op& op = model_.ops[i];
-    std::vector<SplitOp> options =
-        mesh_options(atoms_.ops[i], inputs_of(op).size(), op.outputs.size(), out_.axis_sizes);
-    StrategyNode node{op.name};
-    for (const SplitOp& option : options) {
-      node.seconds.push_back(piece_seconds(model_, atoms_, op, option, out_.axis_sizes, prices_));
+    out_.class_of.push_back(class_of(i));
+    auto copies = static_cast<double>(step_.copies[i]);
+    StrategyNode node{op.name, {}, {}};
+    for (size_t option = 0; option < row(i).seconds.size(); ++option) {
+      node.seconds.push_back(row(i).seconds[option] * copies);
       Bytes bytes = 0;
       for (size_t o = 0; o < op.outputs.size(); ++o)
-        if (op.outputs[o] && saved(op, op.outputs[o])) bytes += piece_bytes(op.outputs[o], option.made[o]);
-      add_bytes(node, bytes);
+        if (op.outputs[o] && saved(op, op.outputs[o]))
+          bytes += piece_bytes(op.outputs[o], row(i).made[o][option]);
+      add_bytes(node, bytes * step_.copies[i]);
     }
     out_.graph.nodes.push_back(std::move(node));
-    out_.options.push_back(std::move(options));
   }
 
   void add_bytes(StrategyNode& node, Bytes bytes) const {
     node.bytes.emplace_back(out_.graph.capacity.size(), bytes);
   }
 
-  const Layout& made(const Use& use, size_t option) const {
-    return out_.options[use.op][option].made[use.place];
-  }
-  const Layout& need(const Use& use, size_t option) const {
-    return out_.options[use.op][option].need[use.place];
-  }
-
-  static void insert(std::vector<Layout>& list, const Layout& layout) {
+  static void insert(Numbers& list, int layout) {
     if (std::find(list.begin(), list.end(), layout) == list.end()) list.push_back(layout);
   }
 
-  void add_node(size_t t, std::vector<Layout> layouts, Bytes bytes_each) {
-    TensorId id{static_cast<int32_t>(t)};
-    StrategyNode node{model_.tensors[t].name};
-    for (const Layout& layout : layouts) {
-      node.seconds.push_back(0);
-      add_bytes(node, bytes_each * piece_elements(atoms_, id, layout, out_.axis_sizes));
+  void add_node(size_t t, Numbers layouts, Bytes bytes_each) {
+    StrategyNode node{model_.tensors[t].name, std::vector<Seconds>(layouts.size()), {}};
+    for (int layout : layouts) {
+      add_bytes(node, bytes_each * costs_.elements(alike_[t], layout));
+      out_.layouts[t].push_back(costs_[layout]);
     }
     out_.node_of[t] = static_cast<int32_t>(out_.graph.nodes.size());
     out_.graph.nodes.push_back(std::move(node));
-    out_.layouts[t] = std::move(layouts);
+    numbers_[t] = std::move(layouts);
   }
 
-  // Stored as one of its ops wants it, or cut along any leaf: the two ends of what sharded data parallel
-  // does.
-  void add_parameter(size_t t) {
+  /// Cut along any leaf over any axis.
+  Numbers cuts(size_t t) {
     std::vector<Layout> layouts{Layout(out_.axis_sizes.size())};
     for (size_t axis = 0; axis + 1 < out_.axis_sizes.size(); ++axis) {
       size_t before = layouts.size();
@@ -127,17 +183,34 @@ class Builder {
             cut[axis] = AxisLayout::shard(static_cast<int>(d), static_cast<int>(l));
             int64_t parts = 1;
             for (size_t a = 0; a < cut.size(); ++a) parts *= cut[a] == cut[axis] ? out_.axis_sizes[a] : 1;
-            if (atoms_.sizes[atoms_.dims[t][d][l].value] >= parts) insert(layouts, cut);
+            if (atoms_.sizes[atoms_.dims[t][d][l].value] >= parts) layouts.push_back(cut);
           }
     }
+    Numbers numbers;
+    for (const Layout& layout : layouts) numbers.push_back(costs_.layout(layout));
+    return numbers;
+  }
+
+  /// Of the copies of a folded layer each has its own.
+  int64_t copies_of_parameter(size_t t) const {
+    int64_t copies = readers_[t].empty() ? 1 : readers_[t][0].copies;
+    for (const Use& use : readers_[t]) copies = std::min(copies, use.copies);
+    return copies;
+  }
+
+  // Stored as one of its ops wants it, or cut along any leaf: the two ends of what sharded data parallel
+  // does.
+  void add_parameter(size_t t) {
+    Numbers layouts = cuts(t);
     for (const Use& use : readers_[t])
-      for (size_t k = 0; k < out_.options[use.op].size(); ++k)
-        if (!has_partial(need(use, k))) insert(layouts, need(use, k));
+      for (int need : row(use.op).need[use.place])
+        if (!has_partial(costs_[need])) insert(layouts, need);
     Bytes each = model_.tensors[t].trainable
                      ? bytes_per_parameter(model_.tensors[t].dtype, request_.upkeep).total()
                      : dtype_bytes(model_.tensors[t].dtype);
-    add_node(t, std::move(layouts), each);
-    for (const Use& use : readers_[t]) join(t, out_.node_of[t], out_.layouts[t], use);
+    add_node(t, std::move(layouts), each * copies_of_parameter(t));
+    for (const Use& use : readers_[t])
+      join(t, out_.node_of[t], numbers_[t], use.op, row(use.op).need[use.place], use.copies);
   }
 
   static bool has_partial(const Layout& layout) {
@@ -147,89 +220,84 @@ class Builder {
 
   // A value that several ops read is converted once for all that want it alike: it has a layout of its own.
   void join_value(size_t t) {
-    std::vector<Layout> makes;
-    for (size_t k = 0; k < out_.options[maker_[t].op].size(); ++k) makes.push_back(made(maker_[t], k));
-    if (readers_[t].size() == 1) {
-      join(t, maker_[t].op, makes, readers_[t][0]);
+    if (slots_[t] == 0) return;
+    if (slots_[t] == 1) {
+      for (const FoldedMake& make : step_.makes[t])
+        for (const Use& use : readers_[t])
+          join(t, make.op.value, row(make.op.value).made[make.output], use.op, row(use.op).need[use.place],
+               std::min(make.copies, use.copies));
       return;
     }
-    if (readers_[t].empty()) return;
-    std::vector<Layout> layouts;
-    for (const Layout& layout : makes) insert(layouts, layout);
+    Numbers layouts;
+    for (const FoldedMake& make : step_.makes[t])
+      for (int made : row(make.op.value).made[make.output]) insert(layouts, made);
     for (const Use& use : readers_[t])
-      for (size_t k = 0; k < out_.options[use.op].size(); ++k) insert(layouts, need(use, k));
+      for (int need : row(use.op).need[use.place]) insert(layouts, need);
     add_node(t, std::move(layouts), 0);
-    join(t, maker_[t].op, makes, out_.node_of[t], out_.layouts[t]);
-    for (const Use& use : readers_[t]) join(t, out_.node_of[t], out_.layouts[t], use);
+    for (const FoldedMake& make : step_.makes[t])
+      join(t, make.op.value, row(make.op.value).made[make.output], out_.node_of[t], numbers_[t], make.copies);
+    for (const Use& use : readers_[t])
+      join(t, out_.node_of[t], numbers_[t], use.op, row(use.op).need[use.place], use.copies);
   }
 
-  void join(size_t t, int32_t from, const std::vector<Layout>& have, const Use& use) {
-    std::vector<Layout> needs;
-    for (size_t k = 0; k < out_.options[use.op].size(); ++k) needs.push_back(need(use, k));
-    join(t, from, have, use.op, needs);
-  }
-
-  /// Which of the distinct layouts each of the list is.
-  static std::vector<size_t> kinds(const std::vector<Layout>& list, std::vector<Layout>& distinct) {
-    std::vector<size_t> kind;
-    for (const Layout& layout : list) {
-      insert(distinct, layout);
-      kind.push_back(std::find(distinct.begin(), distinct.end(), layout) - distinct.begin());
-    }
-    return kind;
-  }
-
-  /// Conversions from every layout of one node to every layout of another; equal pairs are asked for once.
-  void join(size_t t, int32_t from, const std::vector<Layout>& have, int32_t to,
-            const std::vector<Layout>& want) {
-    if (from == to) return;
-    TensorId id{static_cast<int32_t>(t)};
-    Box whole = whole_box(atoms_, id);
-    Bytes element = dtype_bytes(model_[id].dtype);
-    std::vector<Layout> from_kinds, to_kinds;
-    std::vector<size_t> from_kind = kinds(have, from_kinds), to_kind = kinds(want, to_kinds);
-    std::vector<Seconds> known;
-    for (const Layout& a : from_kinds)
-      for (const Layout& b : to_kinds) known.push_back(costs_.convert(whole, element, a, b));
-    StrategyEdge edge{from, to};
-    for (size_t a : from_kind)
-      for (size_t b : to_kind) edge.seconds.push_back(known[a * to_kinds.size() + b]);
-    bool free = std::all_of(edge.seconds.begin(), edge.seconds.end(), [](Seconds s) { return s == 0; });
+  /// Conversions from every layout of one node to every layout of another, of all copies.
+  void join(size_t t, int32_t from, const Numbers& have, int32_t to, const Numbers& want, int64_t copies) {
+    if (from == to) return add_to_itself(t, from, have, want, copies);
+    StrategyEdge edge{from, to, {}};
+    edge.seconds.reserve(have.size() * want.size());
+    bool free = true;
+    for (int a : have)
+      for (int b : want) {
+        edge.seconds.push_back(static_cast<double>(copies) * costs_.convert(alike_[t], a, b));
+        free &= edge.seconds.back() == 0;
+      }
     if (!free) out_.graph.edges.push_back(std::move(edge));
+  }
+
+  // An op that reads what its own copy in the layer before made.
+  void add_to_itself(size_t t, int32_t op, const Numbers& have, const Numbers& want, int64_t copies) {
+    StrategyNode& node = out_.graph.nodes[op];
+    for (size_t k = 0; k < node.seconds.size(); ++k)
+      node.seconds[k] += static_cast<double>(copies) * costs_.convert(alike_[t], have[k], want[k]);
   }
 
   // A gradient ends as its parameter is stored.
   void join_gradient(TensorId parameter, TensorId gradient) {
     int32_t node = out_.node_of[parameter.value];
-    const Use& maker = maker_[gradient.value];
-    if (node < 0 || maker.op < 0) return;
+    if (node < 0 || step_.makes[gradient.value].empty()) return;
+    int64_t copies = copies_of_parameter(parameter.value);
     if (int32_t shared = out_.node_of[gradient.value]; shared >= 0) {
-      join(gradient.value, shared, out_.layouts[gradient.value], node, out_.layouts[parameter.value]);
+      join(gradient.value, shared, numbers_[gradient.value], node, numbers_[parameter.value], copies);
       return;
     }
-    std::vector<Layout> makes;
-    for (size_t k = 0; k < out_.options[maker.op].size(); ++k) makes.push_back(made(maker, k));
-    join(gradient.value, maker.op, makes, node, out_.layouts[parameter.value]);
+    const FoldedMake& make = step_.makes[gradient.value][0];
+    join(gradient.value, make.op.value, row(make.op.value).made[make.output], node, numbers_[parameter.value],
+         copies);
   }
 
   /// The loss and new values of buffers end whole on every device.
   void complete(TensorId id) {
-    const Use& maker = maker_[id.value];
-    if (maker.op < 0) return;
-    Box whole = whole_box(atoms_, id);
-    StrategyNode& node = out_.graph.nodes[maker.op];
-    for (size_t k = 0; k < node.seconds.size(); ++k)
-      node.seconds[k] += costs_.convert(whole, dtype_bytes(model_[id].dtype), made(maker, k),
-                                        Layout(out_.axis_sizes.size()));
+    for (const FoldedMake& make : step_.makes[id.value]) {
+      StrategyNode& node = out_.graph.nodes[make.op.value];
+      const Numbers& made = row(make.op.value).made[make.output];
+      for (size_t k = 0; k < node.seconds.size(); ++k)
+        node.seconds[k] +=
+            static_cast<double>(make.copies) * costs_.convert(alike_[id.value], made[k], costs_.replicated());
+    }
   }
 
+  const FoldedStep& step_;
   const Model& model_;
   const Atoms& atoms_;
   const Prices& prices_;
   const MeshRequest& request_;
   MeshCosts costs_;
-  std::vector<Use> maker_;                 // by tensor
   std::vector<std::vector<Use>> readers_;  // by tensor
+  std::vector<int> slots_;                 // by tensor: inputs of ops that it is
+  std::vector<int> alike_;                 // by tensor: its number among tensors that cost the same
+  std::map<std::string, int> classes_;
+  std::vector<OpClass> rows_;
+  std::vector<Numbers> numbers_;  // by tensor that has a node: its options
   MeshProblem out_;
 };
 
@@ -241,15 +309,15 @@ void fix(StrategyNode& node, size_t option) {
 
 }  // namespace
 
-MeshProblem mesh_problem(const Model& model, const Atoms& atoms, const Prices& prices,
+MeshProblem mesh_problem(const FoldedStep& step, const Atoms& atoms, const Prices& prices,
                          const MeshRequest& request) {
-  return Builder(model, atoms, prices, request).run();
+  return Builder(step, atoms, prices, request).run();
 }
 
 std::optional<StrategyChoice> price_plan(const MeshProblem& problem, const Transformed& plan) {
   StrategyGraph graph = problem.graph;
-  for (size_t i = 0; i < problem.options.size(); ++i) {
-    const std::vector<SplitOp>& options = problem.options[i];
+  for (size_t i = 0; i < problem.class_of.size(); ++i) {
+    const std::vector<SplitOp>& options = problem.options(i);
     auto found = std::find_if(options.begin(), options.end(), [&](const SplitOp& option) {
       return option.need == plan.ops[i].need && option.made == plan.ops[i].made;
     });

@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kPlainWork = 20'000'000;  // numbers in all tables: faster than to narrow first
 constexpr int64_t kNearWork = 10'000'000;
 constexpr int kSweeps[] = {10, 20, 40, 80, 160};
+constexpr double kNearby[] = {1e-10, 1e-6, 1e-4, 1e-3, 3e-3, 1e-2};  // over the bound, as shares of all
 
 /// A graph, contracted and narrowed in turn. What is left of it is the core of the last round.
 class Peeled {
@@ -97,20 +98,26 @@ class FreeSearch {
     if (answer_.best) peeled_.narrow(narrowed.moved, narrowed.below(known() - peeled_.settled()));
   }
 
-  /// The best choice of the options nearest to paying, as many as tables allow: most often the best of all.
+  /// The best choice of the options nearest to paying, as many as tables allow: most often the best of all,
+  /// since where the bound is tight a best choice costs nothing over it anywhere.
   void consider_nearest(const Narrowed& narrowed) {
-    for (size_t count : {8, 5, 3, 2}) {
-      std::vector<std::vector<int32_t>> kept = narrowed.nearest(count);
-      StrategyGraph few = keep_only(peeled_.core(), kept);
+    for (double share : kNearby) {
+      std::vector<std::vector<int32_t>> kept =
+          narrowed.below(narrowed.bound + share * std::abs(known_or(narrowed)));
+      StrategyGraph few = keep_only(narrowed.moved, kept);
       Contraction contraction(few);
       Elimination elimination(contraction.core(), limits_.table);
-      if (!elimination.exact() || elimination.work() > kNearWork) continue;
-      answer_.work += elimination.work() + contraction.work();
+      answer_.work += contraction.work();
+      if (!elimination.exact() || elimination.work() > kNearWork) return;
+      answer_.work += elimination.work();
       std::vector<int32_t> option = contraction.expand(eliminated(contraction.core(), elimination));
       for (size_t v = 0; v < option.size(); ++v) option[v] = kept[v][option[v]];
-      return consider(option);
+      consider(option);
+      if (known() <= (narrowed.bound + peeled_.settled()) * (1 + 1e-11)) return;
     }
   }
+
+  double known_or(const Narrowed& narrowed) const { return answer_.best ? known() : narrowed.bound; }
 
   static std::vector<int32_t> eliminated(const StrategyGraph& graph, const Elimination& elimination) {
     std::vector<std::vector<double>> cost;
