@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "plan/cut.h"
+#include "plan/exact_splits.h"
 #include "plan/plan.h"
 #include "schedule/schedule.h"
 
@@ -185,6 +186,49 @@ void check_lengths(const Plan& plan, const Model& model, const Atoms& atoms, Fau
                       atoms.names[atom.value], atoms.sizes[atom.value], use.first, use.second));
 }
 
+/// Every op can do what the rule that speaks of it says, and no loop is cut into more pieces than it is long.
+void check_exact(const Plan& plan, const Model& model, const Atoms& atoms, Faults& faults) {
+  std::vector<ExactSplits> exact;
+  for (const MeshAxis& axis : plan.mesh) exact.emplace_back(plan.split, axis.name);
+  for (size_t i = 0; i < model.ops.size() && faults.empty(); ++i) {
+    std::map<int, int64_t> parts;
+    for (size_t axis = 0; axis < exact.size(); ++axis) {
+      const SplitRule* rule = exact[axis].find(model.ops[i].name);
+      if (!rule) continue;
+      std::optional<AxisChoice> choice = parse_choice(atoms.ops[i], rule->as);
+      if (!choice) {
+        faults.push_back(fmt::format("split: {} cannot run as \"{}\" over {}; try \"whole\"",
+                                     model.ops[i].name, rule->as, rule->axis));
+        return;
+      }
+      if (choice->loop < 0) continue;
+      int64_t& count = parts.try_emplace(choice->loop, 1).first->second;
+      count *= plan.mesh[axis].size;
+      if (int64_t size = atoms.ops[i].loops[choice->loop].size; size < count)
+        faults.push_back(fmt::format("split: {} as \"{}\" has length {}, which cannot feed {} pieces",
+                                     model.ops[i].name, rule->as, size, count));
+    }
+  }
+}
+
+/// A leaf that a rule cuts parameters at exists in all of them, and is long enough.
+void check_leaf(const Plan& plan, const StoreRule& rule, const std::string& where, const Model& model,
+                const Atoms& atoms, Faults& faults) {
+  std::optional<AxisLayout> cut = parse_leaf(rule.leaf);
+  for (size_t t = 0; t < model.tensors.size() && faults.empty(); ++t) {
+    if (model.tensors[t].role != Role::kParameter || !matches(rule.params, model.tensors[t].name)) continue;
+    const auto& dims = atoms.dims[t];
+    bool exists = cut && cut->dim < static_cast<int>(dims.size()) &&
+                  cut->leaf < static_cast<int>(dims[cut->dim].size());
+    int64_t size = 1;
+    for (const MeshAxis& axis : plan.mesh)
+      if (axis.name == rule.axis) size = axis.size;
+    if (!exists || atoms.sizes[dims[cut->dim][cut->leaf].value] < size)
+      faults.push_back(fmt::format("{}: {} has no leaf \"{}\" that could be cut into {}", where,
+                                   model.tensors[t].name, rule.leaf, size));
+  }
+}
+
 void check_loop(const Plan& plan, size_t i, const Model& model, const Atoms& atoms,
                 const std::vector<std::string>& ops, Faults& faults) {
   const LoopRule& rule = plan.loops[i];
@@ -219,6 +263,7 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
     check_axis(plan, plan.split[i].axis, fmt::format("split[{}]", i), faults);
     check_pattern(plan.split[i].ops, ops, fmt::format("split[{}]", i), faults);
   }
+  if (faults.empty()) check_exact(plan, model, atoms, faults);
   for (size_t i = 0; i < plan.split.size() && faults.empty(); ++i)
     check_splittable(plan.split[i], fmt::format("split[{}]", i), model, atoms, faults);
   for (size_t i = 0; i < plan.loops.size(); ++i) check_loop(plan, i, model, atoms, ops, faults);
@@ -233,6 +278,8 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
                       "parameters; choose another",
                       i, plan.store[i].axis));
     check_pattern(plan.store[i].params, params, fmt::format("store[{}]", i), faults);
+    if (!plan.store[i].leaf.empty())
+      check_leaf(plan, plan.store[i], fmt::format("store[{}]", i), model, atoms, faults);
   }
   std::vector<std::string> schedules = schedule_names();
   bool named = std::find(schedules.begin(), schedules.end(), plan.schedule) != schedules.end();

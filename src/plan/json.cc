@@ -28,15 +28,21 @@ Stage read_stage(const JsonIn& in) {
 }
 
 SplitRule read_split(const JsonIn& in) {
-  in.only({"ops", "axis", "atoms"});
-  return {.ops = in["ops"].text(), .axis = in["axis"].text(), .atoms = in["atoms"].texts()};
+  in.only({"ops", "axis", "atoms", "as"});
+  SplitRule rule{.ops = in["ops"].text(), .axis = in["axis"].text()};
+  if (in.has("as"))
+    rule.as = in["as"].text();
+  else
+    rule.atoms = in["atoms"].texts();
+  return rule;
 }
 
 StoreRule read_store(const JsonIn& in) {
-  in.only({"params", "axis", "reduce", "what"});
+  in.only({"params", "axis", "reduce", "what", "leaf"});
   StoreRule rule{.params = in["params"].text(), .axis = in["axis"].text()};
   if (in.has("reduce")) rule.reduce = in["reduce"].text();
   if (in.has("what")) rule.what = in["what"].text();
+  if (in.has("leaf")) rule.leaf = in["leaf"].text();
   if (rule.what != "parameter" && rule.what != "gradient" && rule.what != "state")
     in["what"].fail(
         fmt::format("is \"{}\", needs to be \"parameter\", \"gradient\" or \"state\"", rule.what));
@@ -136,11 +142,18 @@ std::string to_json(const Plan& plan) {
     if (!s.copies.empty()) out["stages"].back()["copies"] = s.copies;
   }
   out["split"] = Json::array();
-  for (const SplitRule& s : plan.split)
-    out["split"].push_back({{"ops", s.ops}, {"axis", s.axis}, {"atoms", s.atoms}});
+  for (const SplitRule& s : plan.split) {
+    out["split"].push_back({{"ops", s.ops}, {"axis", s.axis}});
+    if (s.as.empty())
+      out["split"].back()["atoms"] = s.atoms;
+    else
+      out["split"].back()["as"] = s.as;
+  }
   out["store"] = Json::array();
-  for (const StoreRule& s : plan.store)
+  for (const StoreRule& s : plan.store) {
     out["store"].push_back({{"params", s.params}, {"axis", s.axis}, {"reduce", s.reduce}, {"what", s.what}});
+    if (!s.leaf.empty()) out["store"].back()["leaf"] = s.leaf;
+  }
   if (!plan.recompute.empty()) out["recompute"] = Json::array();
   for (const RecomputeRule& r : plan.recompute) out["recompute"].push_back({{"ops", r.ops}});
   out["schedule"] = plan.schedule;

@@ -20,11 +20,14 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-/// Ops whose name matches `ops` split one of these atoms over `axis`, the first that they have free.
+/// Ops whose name matches `ops` split one of these atoms over `axis`, the first that they have free. Or, with
+/// `as`, do exactly what it says along the axis: "whole", "in0:1.0", "addends in0" (plan/exact_splits.h); of
+/// rules that say so the first that matches counts, and it counts before all others.
 struct SplitRule {
   std::string ops = "*";
   std::string axis;
   std::vector<std::string> atoms;
+  std::string as = {};
   bool operator==(const SplitRule&) const = default;
 };
 
@@ -42,12 +45,14 @@ struct Stage {
 /// What belongs to the parameters matching `params` and is stored cut over `axis`. `what`: "state", the
 /// optimizer's alone; "gradient", with the states; "parameter", all three, gathered where it is used and
 /// dropped after it. Where the parameter itself stays whole, each rank updates its piece and all gather the
-/// new values. `reduce` of a cut gradient: "each" micro-batch, or "once" after the last.
+/// new values. `reduce` of a cut gradient: "each" micro-batch, or "once" after the last. `leaf`: where it is
+/// cut, "1.0" for leaf 0 of dimension 1; "": along the longest that no axis cuts yet.
 struct StoreRule {
   std::string params = "*";
   std::string axis;
   std::string reduce = "each";
   std::string what = "parameter";
+  std::string leaf = {};
   bool operator==(const StoreRule&) const = default;
 };
 

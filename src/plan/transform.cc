@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "layout/same_piece.h"
 #include "model/row.h"
+#include "plan/exact_splits.h"
 #include "plan/home_stages.h"
 
 namespace partita {
@@ -28,7 +29,9 @@ class Transformer {
     out_.axis_sizes.push_back(plan.microbatches);
     for (size_t axis = 0; axis < plan.mesh.size(); ++axis)
       for (const SplitRule& rule : plan.split)
-        if (rule.axis == plan.mesh[axis].name) seeds_[axis].push_back({rule.ops, atoms_of(rule.atoms)});
+        if (rule.axis == plan.mesh[axis].name && rule.as.empty())
+          seeds_[axis].push_back({rule.ops, atoms_of(rule.atoms)});
+    for (const MeshAxis& axis : plan.mesh) exact_.emplace_back(plan.split, axis.name);
     if (plan.microbatches > 1) seeds_[plan.mesh.size()].push_back({"*", atoms_of({plan.microbatch_atom})});
     add_loop_axes();
     level_.assign(model.tensors.size(), Level::kBefore);
@@ -154,7 +157,10 @@ class Transformer {
       size_t axis = 0;
       while (plan_.mesh[axis].name != rule.axis) ++axis;
       AxisLayout& updated = out_.updated[t][axis];
-      if (updated.kind == AxisLayout::kReplicated) updated = longest_free_leaf(t, axis);
+      if (!rule.leaf.empty())
+        updated = *parse_leaf(rule.leaf);
+      else if (updated.kind == AxisLayout::kReplicated)
+        updated = longest_free_leaf(t, axis);
       if (rule.what == "parameter") layout_[t][axis] = updated;
     }
   }
@@ -272,6 +278,8 @@ class Transformer {
     if (out_.axis_sizes[axis] == 1) return {};
     if (axis == time() && hoisted_.contains(i)) return {};
     if (is_across(axis) && !spans_[i]) return {};
+    if (const SplitRule* rule = axis < time() ? exact_[axis].find(model_.ops[i].name) : nullptr)
+      return *parse_choice(atoms_.ops[i], rule->as);
     for (const Seeds& seeds : seeds_[axis]) {
       if (!matches(seeds.ops, model_.ops[i].name)) continue;
       int loop = best_loop(i, ins, axis, seeds.atoms);
@@ -365,7 +373,8 @@ class Transformer {
   const std::set<size_t>& hoisted_;
   Transformed out_;
   std::map<size_t, std::vector<Seeds>> seeds_;
-  std::vector<Layout> layout_;  // of every tensor, as later ops will find it
+  std::vector<ExactSplits> exact_;  // by axis of the mesh
+  std::vector<Layout> layout_;      // of every tensor, as later ops will find it
   std::vector<Level> level_;
   std::vector<bool> fixed_;            // per op: no batch input leads to it
   std::vector<bool> spans_, spanned_;  // per op: splits over the axis across; per tensor: all readers do

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "plan/form.h"
 
@@ -28,11 +29,33 @@ class Folder {
     return true;
   }
 
+  /// Ops of the whole step, layer by layer like those of the folded one.
+  bool match(const Model& model) {
+    out_.whole = in_form(model, Form::kUnpacked);
+    Units units = find_units(out_.whole);
+    if (units.all.size() != out_.shrunk.stands_for.size()) return false;
+    std::vector<std::vector<int32_t>> ops(units.all.size());
+    for (size_t i = 0; i < units.of_op.size(); ++i) ops[units.of_op[i]].push_back(static_cast<int32_t>(i));
+    out_.like.assign(out_.whole.ops.size(), -1);
+    for (size_t u = 0; u < ops.size(); ++u) {
+      std::vector<int32_t> folded = ops_of(out_.shrunk.stands_for[u]);
+      if (folded.size() != ops[u].size()) return false;
+      for (size_t k = 0; k < folded.size(); ++k) {
+        if (out_.whole.ops[ops[u][k]].target != out_.model.ops[folded[k]].target) return false;
+        out_.like[ops[u][k]] = folded[k];
+      }
+    }
+    return true;
+  }
+
   void take_whole(const Model& model) {
     out_ = {.model = in_form(model, Form::kUnpacked)};
     out_.shrunk = {.model = model, .units = find_units(model), .stands_for = {}};
     out_.copies.assign(out_.model.ops.size(), 1);
     out_.unit_of_op.assign(out_.model.ops.size(), 0);
+    out_.whole = out_.model;
+    out_.like.resize(out_.model.ops.size());
+    std::iota(out_.like.begin(), out_.like.end(), 0);
     read_plainly();
   }
 
@@ -114,9 +137,9 @@ class Folder {
 
 }  // namespace
 
-FoldedStep fold_step(const Model& model) {
+FoldedStep fold_step(const Model& model, bool free_layers) {
   Folder folder(model);
-  if (!folder.fold()) folder.take_whole(model);
+  if (free_layers || !folder.fold() || !folder.match(model)) folder.take_whole(model);
   return folder.result();
 }
 

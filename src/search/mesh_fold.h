@@ -28,10 +28,13 @@ struct FoldedStep {
   std::vector<std::vector<std::vector<FoldedRead>>> reads;  // by op, input
   std::vector<std::vector<FoldedMake>> makes;               // by tensor
   std::vector<int> unit_of_op;                              // of `model`
-  bool folded = false;  // false: `model` is the whole step, nothing is cut
+  Model whole;                                              // the step in that form, all layers
+  std::vector<int32_t> like;                                // by op of `whole`: that of `model`
+  bool folded = false;                                      // false: nothing is cut
 };
 
-/// REQUIRES: check(model) is empty. Layers that something else than their neighbours ties together stay.
-FoldedStep fold_step(const Model& model);
+/// REQUIRES: check(model) is empty. Layers that something else than their neighbours ties together stay, and
+/// all do with `free_layers`.
+FoldedStep fold_step(const Model& model, bool free_layers = false);
 
 }  // namespace partita
