@@ -43,6 +43,9 @@ int CodeWriter::want(int site, Segment segment, TensorId tensor, const Layout& n
     Layout kept = need;
     for (size_t axis = role == Role::kBatchInput ? time() + 1 : time(); axis < kept.size(); ++axis)
       kept[axis] = AxisLayout{};
+    // Nothing at rest lies as addends.
+    for (AxisLayout& axis : kept)
+      if (axis.kind == AxisLayout::kPartial) axis = AxisLayout{};
     bool by_stream = sites_.streams > 1 && kept[time()].kind == AxisLayout::kShard;
     int id = load(site, tensor, kept, by_stream ? segment.stream : -1);
     return kept == need ? id : convert(site, segment, id, need);

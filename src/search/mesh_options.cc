@@ -38,19 +38,23 @@ Shape piece_shape(const Atoms& atoms, TensorId tensor, const Layout& layout,
 
 }  // namespace
 
-std::vector<SplitOp> mesh_options(const OpLoops& op, size_t inputs, size_t outputs,
-                                  const std::vector<int64_t>& axis_sizes) {
+std::vector<MeshOption> mesh_options(const OpLoops& op, size_t inputs, size_t outputs,
+                                     const std::vector<int64_t>& axis_sizes) {
   std::vector<std::vector<AxisChoice>> all;
   for (int64_t size : axis_sizes) all.push_back(axis_choices(op, size));
-  std::vector<SplitOp> options;
+  std::vector<MeshOption> options;
   std::vector<size_t> digit(axis_sizes.size());
   for (bool more = true; more;) {
     std::vector<AxisChoice> choices;
     for (size_t axis = 0; axis < all.size(); ++axis) choices.push_back(all[axis][digit[axis]]);
-    SplitOp split{.need = std::vector<Layout>(inputs, Layout(axis_sizes.size())),
-                  .made = std::vector<Layout>(outputs, Layout(axis_sizes.size()))};
-    for (size_t axis = 0; axis < all.size(); ++axis) split_along(op, choices[axis], axis, split);
-    bool known = std::any_of(options.begin(), options.end(), [&](const SplitOp& other) {
+    MeshOption split;
+    split.need.assign(inputs, Layout(axis_sizes.size()));
+    split.made.assign(outputs, Layout(axis_sizes.size()));
+    for (size_t axis = 0; axis < all.size(); ++axis) {
+      split_along(op, choices[axis], axis, split);
+      split.passes |= choices[axis].pass ? 1u << axis : 0;
+    }
+    bool known = std::any_of(options.begin(), options.end(), [&](const MeshOption& other) {
       return other.need == split.need && other.made == split.made;
     });
     if (!known && long_enough(op, choices, axis_sizes)) options.push_back(std::move(split));

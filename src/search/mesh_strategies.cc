@@ -52,6 +52,7 @@ class Builder {
   /// What ops that are alike share.
   struct OpClass {
     std::vector<Seconds> seconds;
+    std::vector<uint32_t> passes;     // by option
     std::vector<Numbers> need, made;  // by input, by output
   };
 
@@ -121,10 +122,11 @@ class Builder {
     if (!fresh) return at->second;
     const Op& op = model_.ops[i];
     size_t inputs = inputs_of(op).size();
-    std::vector<SplitOp> options = mesh_options(atoms_.ops[i], inputs, op.outputs.size(), out_.axis_sizes);
+    std::vector<MeshOption> options = mesh_options(atoms_.ops[i], inputs, op.outputs.size(), out_.axis_sizes);
     OpClass row{
         .seconds = {}, .need = std::vector<Numbers>(inputs), .made = std::vector<Numbers>(op.outputs.size())};
-    for (const SplitOp& option : options) {
+    for (const MeshOption& option : options) {
+      row.passes.push_back(option.passes);
       row.seconds.push_back(piece_seconds(model_, atoms_, op, option, out_.axis_sizes, prices_));
       for (size_t k = 0; k < inputs; ++k) row.need[k].push_back(costs_.layout(option.need[k]));
       for (size_t o = 0; o < op.outputs.size(); ++o) row.made[o].push_back(costs_.layout(option.made[o]));
@@ -142,7 +144,7 @@ class Builder {
     auto copies = static_cast<double>(step_.copies[i]);
     StrategyNode node{op.name, {}, {}};
     for (size_t option = 0; option < row(i).seconds.size(); ++option) {
-      node.seconds.push_back(row(i).seconds[option] * copies);
+      node.seconds.push_back(takes_addends_at_rest(i, option) ? HUGE_VAL : row(i).seconds[option] * copies);
       Bytes bytes = 0;
       for (size_t o = 0; o < op.outputs.size(); ++o)
         if (op.outputs[o] && saved(op, op.outputs[o]))
@@ -150,6 +152,25 @@ class Builder {
       add_bytes(node, bytes * step_.copies[i]);
     }
     out_.graph.nodes.push_back(std::move(node));
+  }
+
+  /// Nothing at rest, the batch or a parameter, lies as addends.
+  bool takes_addends_at_rest(size_t i, size_t option) const {
+    if (row(i).passes[option] == 0) return false;
+    std::vector<TensorId> ins = inputs_of(model_.ops[i]);
+    for (size_t k = 0; k < ins.size(); ++k)
+      if (step_.makes[ins[k].value].empty() &&
+          (addend_axes(costs_[row(i).need[k][option]]) & row(i).passes[option]))
+        return true;
+    return false;
+  }
+
+  /// Axes, as bits, over which a tensor lies as addends.
+  static uint32_t addend_axes(const Layout& layout) {
+    uint32_t axes = 0;
+    for (size_t axis = 0; axis < layout.size(); ++axis)
+      axes |= layout[axis].kind == AxisLayout::kPartial ? 1u << axis : 0;
+    return axes;
   }
 
   void add_bytes(StrategyNode& node, Bytes bytes) const {
@@ -204,18 +225,14 @@ class Builder {
     Numbers layouts = cuts(t);
     for (const Use& use : readers_[t])
       for (int need : row(use.op).need[use.place])
-        if (!has_partial(costs_[need])) insert(layouts, need);
+        if (addend_axes(costs_[need]) == 0) insert(layouts, need);
     Bytes each = model_.tensors[t].trainable
                      ? bytes_per_parameter(model_.tensors[t].dtype, request_.upkeep).total()
                      : dtype_bytes(model_.tensors[t].dtype);
     add_node(t, std::move(layouts), each * copies_of_parameter(t));
     for (const Use& use : readers_[t])
-      join(t, out_.node_of[t], numbers_[t], use.op, row(use.op).need[use.place], use.copies);
-  }
-
-  static bool has_partial(const Layout& layout) {
-    return std::any_of(layout.begin(), layout.end(),
-                       [](const AxisLayout& axis) { return axis.kind == AxisLayout::kPartial; });
+      join(t, out_.node_of[t], numbers_[t], use.op, row(use.op).need[use.place], use.copies,
+           row(use.op).passes);
   }
 
   // A value that several ops read is converted once for all that want it alike: it has a layout of its own.
@@ -225,7 +242,7 @@ class Builder {
       for (const FoldedMake& make : step_.makes[t])
         for (const Use& use : readers_[t])
           join(t, make.op.value, row(make.op.value).made[make.output], use.op, row(use.op).need[use.place],
-               std::min(make.copies, use.copies));
+               std::min(make.copies, use.copies), row(use.op).passes);
       return;
     }
     Numbers layouts;
@@ -234,31 +251,56 @@ class Builder {
     for (const Use& use : readers_[t])
       for (int need : row(use.op).need[use.place]) insert(layouts, need);
     add_node(t, std::move(layouts), 0);
+    std::vector<uint32_t> as_made(numbers_[t].size(), ~0u);
     for (const FoldedMake& make : step_.makes[t])
-      join(t, make.op.value, row(make.op.value).made[make.output], out_.node_of[t], numbers_[t], make.copies);
+      join(t, make.op.value, row(make.op.value).made[make.output], out_.node_of[t], numbers_[t], make.copies,
+           as_made);
     for (const Use& use : readers_[t])
-      join(t, out_.node_of[t], numbers_[t], use.op, row(use.op).need[use.place], use.copies);
+      join(t, out_.node_of[t], numbers_[t], use.op, row(use.op).need[use.place], use.copies,
+           row(use.op).passes);
+  }
+
+  /// Pieces of a value that no input decides, a mask of zeros say, have no meaning that a gather could join.
+  bool joinable(size_t t, int from, int to) const {
+    if (step_.makes[t].empty()) return true;
+    const std::vector<Loop>& loops = atoms_.ops[step_.makes[t][0].op.value].loops;
+    bool decided =
+        std::none_of(loops.begin(), loops.end(), [](const Loop& loop) { return loop.ins.empty(); });
+    const Layout &now = costs_[from], &wanted = costs_[to];
+    for (size_t axis = 0; axis < now.size() && !decided; ++axis)
+      if (now[axis].kind == AxisLayout::kShard && now[axis] != wanted[axis]) return false;
+    return true;
+  }
+
+  /// Seconds to convert; HUGE_VAL where addends are wanted over one of `passes` and there are none.
+  Seconds convert(size_t t, int from, int to, uint32_t passes) {
+    if (!joinable(t, from, to)) return HUGE_VAL;
+    uint32_t wanted = addend_axes(costs_[to]) & passes;
+    if (wanted & ~addend_axes(costs_[from])) return HUGE_VAL;
+    return costs_.convert(alike_[t], from, to);
   }
 
   /// Conversions from every layout of one node to every layout of another, of all copies.
-  void join(size_t t, int32_t from, const Numbers& have, int32_t to, const Numbers& want, int64_t copies) {
-    if (from == to) return add_to_itself(t, from, have, want, copies);
+  void join(size_t t, int32_t from, const Numbers& have, int32_t to, const Numbers& want, int64_t copies,
+            const std::vector<uint32_t>& passes) {
+    if (from == to) return add_to_itself(t, from, have, want, copies, passes);
     StrategyEdge edge{from, to, {}};
     edge.seconds.reserve(have.size() * want.size());
     bool free = true;
     for (int a : have)
-      for (int b : want) {
-        edge.seconds.push_back(static_cast<double>(copies) * costs_.convert(alike_[t], a, b));
+      for (size_t b = 0; b < want.size(); ++b) {
+        edge.seconds.push_back(static_cast<double>(copies) * convert(t, a, want[b], passes[b]));
         free &= edge.seconds.back() == 0;
       }
     if (!free) out_.graph.edges.push_back(std::move(edge));
   }
 
   // An op that reads what its own copy in the layer before made.
-  void add_to_itself(size_t t, int32_t op, const Numbers& have, const Numbers& want, int64_t copies) {
+  void add_to_itself(size_t t, int32_t op, const Numbers& have, const Numbers& want, int64_t copies,
+                     const std::vector<uint32_t>& passes) {
     StrategyNode& node = out_.graph.nodes[op];
     for (size_t k = 0; k < node.seconds.size(); ++k)
-      node.seconds[k] += static_cast<double>(copies) * costs_.convert(alike_[t], have[k], want[k]);
+      node.seconds[k] += static_cast<double>(copies) * convert(t, have[k], want[k], passes[k]);
   }
 
   // A gradient ends as its parameter is stored.
@@ -266,13 +308,14 @@ class Builder {
     int32_t node = out_.node_of[parameter.value];
     if (node < 0 || step_.makes[gradient.value].empty()) return;
     int64_t copies = copies_of_parameter(parameter.value);
+    std::vector<uint32_t> none(numbers_[parameter.value].size(), 0);
     if (int32_t shared = out_.node_of[gradient.value]; shared >= 0) {
-      join(gradient.value, shared, numbers_[gradient.value], node, numbers_[parameter.value], copies);
+      join(gradient.value, shared, numbers_[gradient.value], node, numbers_[parameter.value], copies, none);
       return;
     }
     const FoldedMake& make = step_.makes[gradient.value][0];
     join(gradient.value, make.op.value, row(make.op.value).made[make.output], node, numbers_[parameter.value],
-         copies);
+         copies, none);
   }
 
   /// The loss and new values of buffers end whole on every device.
@@ -317,8 +360,8 @@ MeshProblem mesh_problem(const FoldedStep& step, const Atoms& atoms, const Price
 std::optional<StrategyChoice> price_plan(const MeshProblem& problem, const Transformed& plan) {
   StrategyGraph graph = problem.graph;
   for (size_t i = 0; i < problem.class_of.size(); ++i) {
-    const std::vector<SplitOp>& options = problem.options(i);
-    auto found = std::find_if(options.begin(), options.end(), [&](const SplitOp& option) {
+    const std::vector<MeshOption>& options = problem.options(i);
+    auto found = std::find_if(options.begin(), options.end(), [&](const MeshOption& option) {
       return option.need == plan.ops[i].need && option.made == plan.ops[i].made;
     });
     if (found == options.end())

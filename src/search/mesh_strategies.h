@@ -17,19 +17,20 @@ struct MeshRequest {
 
 /// The strategies of all ops of a step on a mesh as a graph: which loop every op splits over every axis.
 /// Nodes are ops, parameters (how they are stored, with their gradients and states) and values that several
-/// ops read (in which layout they are kept for them); edges are conversions. Seconds are of all copies of a
+/// ops read (in which layout they are kept for them); edges are conversions. Addends pass through an op only
+/// where another op made them. Seconds are of all copies of a
 /// folded layer, which take the same options. The capacity, if any, is of the bytes held when forward ends:
 /// parameters with their upkeep, and what backward still reads.
 struct MeshProblem {
   StrategyGraph graph;
-  std::vector<int64_t> axis_sizes;            // of the mesh, then time
-  std::vector<std::vector<SplitOp>> classes;  // options of ops that are alike
-  std::vector<int> class_of;                  // by op: node i is op i
-  std::vector<int32_t> node_of;               // by tensor: of parameters and shared values; else -1
-  std::vector<std::vector<Layout>> layouts;   // by tensor that has a node: its options
-  std::vector<bool> parameter;                // by tensor
+  std::vector<int64_t> axis_sizes;               // of the mesh, then time
+  std::vector<std::vector<MeshOption>> classes;  // options of ops that are alike
+  std::vector<int> class_of;                     // by op: node i is op i
+  std::vector<int32_t> node_of;                  // by tensor: of parameters and shared values; else -1
+  std::vector<std::vector<Layout>> layouts;      // by tensor that has a node: its options
+  std::vector<bool> parameter;                   // by tensor
 
-  const std::vector<SplitOp>& options(size_t op) const { return classes[class_of[op]]; }
+  const std::vector<MeshOption>& options(size_t op) const { return classes[class_of[op]]; }
 };
 
 /// `atoms` are those of `step.model`.
