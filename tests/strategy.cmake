@@ -7,7 +7,7 @@ set_tests_properties(perf/strategy_speed PROPERTIES LABELS perf RUN_SERIAL TRUE)
 partita_script(property strategy_mps ${CMAKE_CURRENT_SOURCE_DIR}/property/strategy_mps.py $<TARGET_FILE:strategy_campaign>)
 
 partita_campaign(mesh_campaign SOURCES mesh_campaign.cc LAYERS search lower program plan profile layout cluster model base)
-foreach(share "gpt2-tiny;4xcpu;4" "llama-tiny;2xcpu;2" "gpt2-tiny;4xcpu;4;1MB" "gpt2-tiny;8xA100-80GB;2x4")
+foreach(share "table;11" "random;gpt2-tiny;2x2;4" "random;llama-tiny;2;3")
   string(REPLACE ";" "_" name "${share}")
   add_test(NAME property/mesh_${name} COMMAND mesh_campaign ${share})
   set_tests_properties(property/mesh_${name} PROPERTIES LABELS property)
