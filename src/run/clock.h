@@ -52,6 +52,7 @@ class EmulatedClock : public Clock {
 
  private:
   Picoseconds zero_ = 0;
+  Picoseconds awake_ = 0;  // before the end of a sleep
 };
 
 enum class ClockKind : uint8_t { kReal, kVirtual, kEmulated };

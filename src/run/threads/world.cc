@@ -44,7 +44,9 @@ bool World::look_again(const std::atomic<int64_t>& value, int64_t least) const {
 // Either the waker sees that the rank is asleep, or the rank sees the value it raised.
 void World::wake(int32_t rank) {
   if (!ranks_[rank].asleep.load()) return;
-  std::lock_guard guard(mutex_);
+  // Once the lock was held the rank waits, or has seen the value; woken outside of it, it need not wait for
+  // the lock.
+  { std::lock_guard guard(mutex_); }
   ranks_[rank].changed.notify_one();
 }
 
