@@ -13,6 +13,12 @@ void Command::answer(const Json& object, std::string_view text) const {
   }
 }
 
+void Command::tell(std::string_view line) const {
+  if (json || quiet) return;
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
 void Command::say(std::string_view line) const {
   if (!quiet && (progress || isatty(STDERR_FILENO))) fmt::print(stderr, "{}\n", line);
 }

@@ -117,6 +117,7 @@ void run(const Options& options, const Command& command) {
       fmt::format("{} ranks in {} classes, {} bodies, {} actions; certified in {}\n", peaks.size(),
                   program.ranks.size(), program.bodies.size(), actions, show_seconds(seconds));
   text += show_peaks(peaks) + fmt::format("{} sent in a step\n", show_bytes(sent));
+  if (!options.output.empty()) text += fmt::format("written to {}\n", options.output);
   command.answer(json, text);
 }
 

@@ -49,18 +49,19 @@ void run(const Options& options, const Command& command) {
   request.batch.seed = options.seed;
   HostTensors constants = load_constants(options.model, model);
   request.weights = views_of(constants);
-  if (command.progress)
-    request.progress = [](const StepReport& step) { fmt::print(stderr, "loss {:.6f}\n", step.loss); };
+  command.tell(plan.summary);
+  int64_t taken = 0;
+  request.progress = [&](const StepReport& step) {
+    command.tell(fmt::format("step {:>3}  loss {:.6f}  {}{}", taken++, step.loss, show_seconds(step.seconds),
+                             step.skipped ? "  overflow, update skipped" : ""));
+  };
   RunReport report = load_runtime().run(runnable(lowered), request);
   if (!options.clock.trace.empty()) write_file(options.clock.trace, to_chrome(report.trace));
   Json steps = Json::array();
-  std::string text = plan.summary + "\n";
-  for (size_t i = 0; i < report.steps.size(); ++i) {
-    const StepReport& step = report.steps[i];
+  std::string text;
+  for (const StepReport& step : report.steps) {
     steps.push_back({{"loss", step.loss}, {"seconds", step.seconds}});
     if (step.skipped) steps.back()["skipped"] = true;
-    text += fmt::format("step {:>3}  loss {:.6f}  {}{}\n", i, step.loss, show_seconds(step.seconds),
-                        step.skipped ? "  overflow, update skipped" : "");
   }
   for (size_t r = 0; r < report.peak_bytes.size(); ++r)
     text += fmt::format("rank {}: peak {} counted, {} predicted\n", r, show_bytes(report.peak_bytes[r]),

@@ -18,6 +18,9 @@ struct Command {
   /// With --json prints `object` and nothing else on stdout; without it prints `text` (unless --quiet).
   void answer(const Json& object, std::string_view text) const;
 
+  /// A part of the text of an answer that is known before the rest; nothing with --json.
+  void tell(std::string_view line) const;
+
   /// One line of progress on stderr: only on a terminal or with --progress, never with --quiet.
   void say(std::string_view line) const;
 };
