@@ -49,6 +49,7 @@ constexpr Named kSchedules[] = {
     {"chimera", 1, true},
     {"bitpipe", 2, true},
     {"dualpipe", 1, true, 2},
+    {"interlaced", 1},
     {"3f1b", 1},
 };
 
