@@ -68,8 +68,9 @@ struct Searched {
 
   std::string objective() const {
     return fmt::format(
-        "seconds of the largest piece of every op and of all conversions, one after another; {}",
-        step.folded ? "equal layers alike but for the first" : "every layer free");
+        "seconds of the largest piece of every op and of all conversions, one after another; {}{}",
+        step.folded ? "equal layers alike but for the first" : "every layer free",
+        problem.axis_sizes.size() > 3 ? "; no op does three different things" : "");
   }
   size_t options() const {
     size_t options = 0;

@@ -1,11 +1,14 @@
 #include "search/mesh_options.h"
 
 #include <algorithm>
+#include <set>
 
 #include "model/row.h"
 
 namespace partita {
 namespace {
+
+constexpr size_t kMostKinds = 2;  // of things an op does: more options on three axes than tables can hold
 
 /// What an op may do along any axis of this size.
 std::vector<AxisChoice> axis_choices(const OpLoops& op, int64_t size) {
@@ -38,6 +41,18 @@ Shape piece_shape(const Atoms& atoms, TensorId tensor, const Layout& layout,
 
 }  // namespace
 
+namespace {
+
+/// Things an op does along the axes of space, doing nothing among them.
+size_t kinds(const std::vector<AxisChoice>& choices) {
+  std::set<std::pair<int, const void*>> kinds;
+  for (size_t axis = 0; axis + 1 < choices.size(); ++axis)
+    kinds.insert({choices[axis].loop, choices[axis].pass});
+  return kinds.size();
+}
+
+}  // namespace
+
 std::vector<MeshOption> mesh_options(const OpLoops& op, size_t inputs, size_t outputs,
                                      const std::vector<int64_t>& axis_sizes) {
   std::vector<std::vector<AxisChoice>> all;
@@ -57,7 +72,8 @@ std::vector<MeshOption> mesh_options(const OpLoops& op, size_t inputs, size_t ou
     bool known = std::any_of(options.begin(), options.end(), [&](const MeshOption& other) {
       return other.need == split.need && other.made == split.made;
     });
-    if (!known && long_enough(op, choices, axis_sizes)) options.push_back(std::move(split));
+    if (!known && kinds(choices) <= kMostKinds && long_enough(op, choices, axis_sizes))
+      options.push_back(std::move(split));
     size_t axis = 0;
     while (axis < all.size() && ++digit[axis] == all[axis].size()) digit[axis++] = 0;
     more = axis < all.size();

@@ -11,9 +11,9 @@ struct MeshOption : SplitOp {
 };
 
 /// Every way to run an op on a mesh: along each axis nothing, one of its loops, or Partial inputs passing
-/// through. Equal ones stand once; the first is the op repeated everywhere. `axis_sizes`: space axes, then a
-/// time axis of 1. Example: mm on one axis: whole, rows, columns, addends of the sum, Partial left, Partial
-/// right.
+/// through; along three axes at most two different things. Equal ones stand once; the first is the op
+/// repeated everywhere. `axis_sizes`: space axes, then a time axis of 1. Example: mm on one axis: whole,
+/// rows, columns, addends of the sum, Partial left, Partial right.
 std::vector<MeshOption> mesh_options(const OpLoops& op, size_t inputs, size_t outputs,
                                      const std::vector<int64_t>& axis_sizes);
 
