@@ -233,6 +233,10 @@ RecipeSpec draw_recipe(Draw& draw, const DrawnModel& drawn) {
   if (spec.dp > 1 && draw.one_in(4)) draw_osdp(draw, drawn.model, spec);
   if ((!spec.zdp.empty() || spec.zero == 3) && draw.one_in(2)) spec.slices = draw.number(2, 4);
   spec.experts = spec.dp > 1 && drawn.model.name == "mixtral" && draw.one_in(2);
+  if (spec.tp > 1 && draw.one_in(4)) {
+    spec.cp = spec.tp % 2 || draw.one_in(2) ? spec.tp : 2;
+    spec.tp /= spec.cp;
+  }
   spec.sequence = spec.tp > 1 && draw.one_in(2);
   spec.recompute = draw.one_in(4);
   if (draw.one_in(6)) spec.pieces = draw.number(2, 4);

@@ -33,7 +33,13 @@ void hybrid(int64_t ranks, RecipeSpec& spec) {
   zero<3>(ranks, spec);
   spec.replicas = ranks % 2 ? ranks : 2;
 }
+void slices(int64_t ranks, RecipeSpec& spec) {
+  spec.dp = ranks;
+  spec.zdp = {"*"};
+  spec.slices = 2;
+}
 void tensor(int64_t ranks, RecipeSpec& spec) { spec.tp = ranks; }
+void context(int64_t ranks, RecipeSpec& spec) { spec.cp = ranks; }
 void sequence(int64_t ranks, RecipeSpec& spec) {
   spec.tp = ranks;
   spec.sequence = true;
@@ -67,9 +73,11 @@ constexpr Factor kFactors[] = {
     {"zero2", true, zero<2>},
     {"zero3", true, zero<3>},
     {"hsdp", true, hybrid},
+    {"osdp", true, slices},
     {"ep", true, experts},
     {"tp", true, tensor},
     {"sp", true, sequence},
+    {"cp", true, context},
     {"pipeline 1f1b", true, one_forward_one_backward},
     {"pipeline wave", true, wave},
     {"pipeline zb-v", true, zero_bubble},
@@ -82,11 +90,11 @@ constexpr Factor kFactors[] = {
     {"clipping", false, clip},
 };
 
-/// dp and its kin, tp and its kin, pipelines: two factors of one kind would use the same axis.
+/// dp and its kin, tp and its kin, cp, pipelines: two factors of one kind would use the same axis.
 int kind_of(const Factor& factor) {
   RecipeSpec spec;
   factor.apply(2, spec);
-  return !factor.parallel ? 0 : spec.dp > 1 ? 1 : spec.tp > 1 ? 2 : 3;
+  return !factor.parallel ? 0 : spec.dp > 1 ? 1 : spec.tp > 1 ? 2 : spec.cp > 1 ? 4 : 3;
 }
 
 struct Case {
@@ -116,7 +124,7 @@ void add_pair(const Factor& a, const Factor& b, std::vector<Case>& cases) {
     }
     return;
   }
-  for (int64_t ranks : {3, 4}) {
+  for (int64_t ranks : {2, 3, 4, 6, 8}) {
     Case both{fmt::format("{} x {}", a.name, b.name), ranks, {}};
     if (!a.parallel) both.spec.dp = ranks;
     a.apply(ranks, both.spec);

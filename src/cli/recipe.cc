@@ -31,6 +31,7 @@ constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
                               {"zero3", &RecipeSpec::dp, 3},
                               {"tp", &RecipeSpec::tp},
                               {"sp", &RecipeSpec::tp, 0, true},
+                              {"cp", &RecipeSpec::cp},
                               {"pipeline", &RecipeSpec::pp},
                               {"coshard", &RecipeSpec::dp, 0, false, 2},
                               {"loss-pieces", &RecipeSpec::dp, 0, false, 1, 4},
@@ -45,7 +46,7 @@ struct Options {
   ModelInput model;
   TrainingInput training;
   int64_t ranks = 0, microbatches = 0;
-  RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0};
+  RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0, .cp = 0};
   std::string output, order;
   int64_t waves = 0;
 };
@@ -56,8 +57,8 @@ const NameRow& find_name(const std::string& name) {
     if (row.name == name) return row;
     known.emplace_back(row.name);
   }
-  input_error("recipe '{}' is not known; there are {}, and products of them with --dp, --tp, --pp{}", name,
-              fmt::join(known, ", "), did_you_mean(name, known));
+  input_error("recipe '{}' is not known; there are {}, and products of them with --dp, --cp, --tp, --pp{}",
+              name, fmt::join(known, ", "), did_you_mean(name, known));
 }
 
 /// The rows of a schedule's file, which must be sound by itself.
@@ -74,14 +75,14 @@ RecipeSpec spec_of(const Options& options) {
   const NameRow& row = find_name(options.name);
   RecipeSpec spec = options.sizes;
   bool open = spec.*row.takes == 0;
-  for (int64_t RecipeSpec::*size : {&RecipeSpec::dp, &RecipeSpec::tp, &RecipeSpec::pp}) {
+  for (int64_t RecipeSpec::*size : {&RecipeSpec::dp, &RecipeSpec::cp, &RecipeSpec::tp, &RecipeSpec::pp}) {
     if (spec.*size == 0) spec.*size = 1;
   }
-  int64_t taken = spec.dp * spec.tp * spec.pp;
+  int64_t taken = spec.dp * spec.cp * spec.tp * spec.pp;
   if (open && options.ranks % taken == 0) spec.*row.takes = options.ranks / taken;
-  if (spec.dp * spec.tp * spec.pp != options.ranks)
-    input_error("recipe {}: dp {} x tp {} x pp {} are not {} ranks; change --ranks or a size", options.name,
-                spec.dp, spec.tp, spec.pp, options.ranks);
+  if (spec.dp * spec.cp * spec.tp * spec.pp != options.ranks)
+    input_error("recipe {}: dp {} x cp {} x tp {} x pp {} are not {} ranks; change --ranks or a size",
+                options.name, spec.dp, spec.cp, spec.tp, spec.pp, options.ranks);
   spec.zero = std::max(spec.zero, row.zero);
   if (options.name == "osdp" && spec.zdp.empty()) spec.zdp = {"*"};
   spec.sequence = row.sequence;
@@ -119,7 +120,7 @@ void add_recipe(CLI::App& app, Command& command) {
   RecipeSpec& sizes = options->sizes;
   auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
   app.add_option("NAME", options->name,
-                 "dp, zero1, zero2, zero3, osdp, tp, sp, ep, pipeline, interlaced, 3f1b, coshard or "
+                 "dp, zero1, zero2, zero3, osdp, tp, sp, cp, ep, pipeline, interlaced, 3f1b, coshard or "
                  "loss-pieces; it gets the "
                  "ranks the sizes below leave")
       ->required();
@@ -127,6 +128,7 @@ void add_recipe(CLI::App& app, Command& command) {
   app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);
   app.add_option("--dp", sizes.dp, "ranks the batch is split over")->check(positive);
   app.add_option("--tp", sizes.tp, "ranks the tensors are split over")->check(positive);
+  app.add_option("--cp", sizes.cp, "ranks the tokens are split over, also inside attention")->check(positive);
   app.add_option("--pp", sizes.pp, "stages")->check(positive);
   app.add_option("--zero", sizes.zero,
                  "in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too")

@@ -1,12 +1,21 @@
 #pragma once
 
+#include <compare>
+
 #include "plan/plan.h"
 
 namespace partita {
 
-/// The graph whose ops and atoms a plan speaks of: as it was captured (one device runs it bit for bit),
-/// stated so that it can be split (decompose.h), or with packed parameters taken apart as well (unpack.h).
-enum class Form : uint8_t { kCaptured, kSplit, kUnpacked };
+/// The graph whose ops and atoms a plan speaks of: as it was captured (one device runs it bit for bit), or
+/// stated so that it can be split (decompose.h); then with packed parameters taken apart (unpack.h), and with
+/// masks for causal attention (causal_masks.h), where the plan says so.
+struct Form {
+  bool split = false, unpacked = false, masked = false;
+  auto operator<=>(const Form&) const = default;
+
+  static const Form kSplit, kUnpacked;
+};
+inline constexpr Form Form::kSplit{.split = true}, Form::kUnpacked{.split = true, .unpacked = true};
 
 Form form_of(const Plan& plan);
 Model in_form(const Model& model, Form form);

@@ -110,9 +110,9 @@ void read_header(const JsonIn& in) {
   if (in["version"].integer() != kVersion)
     in["version"].fail(fmt::format("is {}, this partita reads version {}; make the plan again",
                                    in["version"].integer(), kVersion));
-  in.only({"format", "version",   "summary",  "model",        "cluster",   "memory",   "batch",
-           "dtype",  "mesh",      "unpack",   "microbatches", "loops",     "stages",   "split",
-           "store",  "recompute", "schedule", "order",        "precision", "optimizer"});
+  in.only({"format", "version", "summary",   "model",    "cluster",      "memory",    "batch",
+           "dtype",  "mesh",    "unpack",    "masks",    "microbatches", "loops",     "stages",
+           "split",  "store",   "recompute", "schedule", "order",        "precision", "optimizer"});
 }
 
 }  // namespace
@@ -127,6 +127,7 @@ std::string to_json(const Plan& plan) {
     if (axis.across) out["mesh"].back()["across"] = true;
   }
   if (plan.unpack) out["unpack"] = true;
+  if (plan.masks) out["masks"] = true;
   out["microbatches"] = plan.microbatches;
   out["loops"] = Json::array();
   if (plan.microbatches > 1)
@@ -174,6 +175,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   plan.dtype = in["dtype"].text();
   plan.mesh = read_mesh(in["mesh"]);
   if (in.has("unpack")) plan.unpack = in["unpack"].boolean();
+  if (in.has("masks")) plan.masks = in["masks"].boolean();
   plan.microbatches = in["microbatches"].integer(1, 1 << 20);
   read_loops(in["loops"], plan);
   plan.stages = read_list<Stage>(in["stages"], read_stage);

@@ -58,7 +58,7 @@ std::string dp_summary(const RecipeSpec& spec) {
 std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
   if (spec.pp == 1 && !spec.order.empty())
     input_error("recipe: an order is for a pipeline, and this plan has one stage; say --pp");
-  if (spec.pp == 1) return pipeline_stages(model, {0}, spec.dp * spec.tp);
+  if (spec.pp == 1) return pipeline_stages(model, {0}, spec.dp * spec.cp * spec.tp);
   Schedule schedule = spec.order.empty()
                           ? make_schedule(spec.schedule, {.devices = static_cast<int>(spec.pp),
                                                           .microbatches = static_cast<int>(spec.microbatches),
@@ -70,11 +70,12 @@ std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
   if (schedule.microbatches != spec.microbatches)
     input_error("recipe: the order is of {} micro-batches, not {}; say --microbatches {}",
                 schedule.microbatches, spec.microbatches, schedule.microbatches);
-  if (schedule.devices_of(0, 0).size() > 1) return interlaced_stages(model, spec.pp, spec.dp * spec.tp);
+  if (schedule.devices_of(0, 0).size() > 1)
+    return interlaced_stages(model, spec.pp, spec.dp * spec.cp * spec.tp);
   std::vector<int> sites;
   for (int stream = 0; stream < schedule.streams; ++stream)
     for (int stage = 0; stage < schedule.stages; ++stage) sites.push_back(schedule.device_of(stage, stream));
-  return pipeline_stages(model, sites, spec.dp * spec.tp, schedule.passes, schedule.streams);
+  return pipeline_stages(model, sites, spec.dp * spec.cp * spec.tp, schedule.passes, schedule.streams);
 }
 
 }  // namespace
@@ -83,6 +84,7 @@ std::string summary(const RecipeSpec& spec) {
   std::string text;
   auto factor = [&](const std::string& part) { text += (text.empty() ? "" : " x ") + part; };
   if (spec.dp > 1) factor(dp_summary(spec));
+  if (spec.cp > 1) factor(fmt::format("cp{}", spec.cp));
   if (spec.tp > 1) factor(fmt::format("{}{}", spec.sequence ? "sp" : "tp", spec.tp));
   std::string chunks = spec.chunks > 1 ? fmt::format(" x{}", spec.chunks) : "";
   if (spec.pp > 1) factor(fmt::format("pp{} {}{}", spec.pp, spec.schedule, chunks));
@@ -101,12 +103,21 @@ std::string batch_atom(const Model& model, const Atoms& atoms) {
   return "";
 }
 
+std::vector<std::string> sequence_atoms(const Model& model, const Atoms& atoms) {
+  std::vector<std::string> names;
+  for (size_t t = 0; t < model.tensors.size(); ++t) {
+    bool tokens = model.tensors[t].role == Role::kBatchInput && !is_floating(model.tensors[t].dtype) &&
+                  atoms.dims[t].size() > 1 && !atoms.dims[t][1].empty();
+    if (!tokens) continue;
+    const std::string& name = atoms.names[atoms.dims[t][1][0].value];
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
 std::string sequence_atom(const Model& model, const Atoms& atoms) {
-  for (size_t t = 0; t < model.tensors.size(); ++t)
-    if (model.tensors[t].role == Role::kBatchInput && !is_floating(model.tensors[t].dtype) &&
-        atoms.dims[t].size() > 1 && !atoms.dims[t][1].empty())
-      return atoms.names[atoms.dims[t][1][0].value];
-  return "";
+  std::vector<std::string> names = sequence_atoms(model, atoms);
+  return names.empty() ? "" : names[0];
 }
 
 std::vector<std::string> expert_atoms(const Model& model, const Atoms& atoms) {
@@ -173,6 +184,16 @@ void RecipeBook::add_sequence(Plan& plan) const {
   if (tokens.empty()) input_error("recipe: sequence parallel needs a batch input of tokens; try tp");
   for (SplitRule& rule : plan.split)
     if (rule.axis.starts_with("tp")) rule.atoms.push_back(tokens);
+}
+
+// Every rank has its part of the tokens all the way; queries meet keys and values that are gathered, as in
+// Llama 3, and the gradients of those are summed back into parts.
+void RecipeBook::add_context(int64_t parts, Plan& plan) const {
+  std::vector<std::string> tokens = sequence_atoms(split_.model, split_.atoms);
+  if (tokens.empty()) input_error("recipe: context parallel needs a batch input of tokens; try dp or tp");
+  plan.mesh.push_back({"cp", parts});
+  plan.split.push_back({.axis = "cp", .atoms = std::move(tokens)});
+  plan.masks = true;
 }
 
 // SuperScaler's co-shard: what tensor parallel gives to several devices, one device does one after another;
@@ -273,6 +294,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
     for (const std::string& params : spec.zdp) plan.store.push_back({.params = params, .axis = "dp"});
     if (spec.zero) plan.store.push_back({.axis = "dp", .what = kCut[spec.zero]});
   }
+  if (spec.cp > 1) add_context(spec.cp, plan);
   if (spec.tp > 1) add_tensor_axes(spec.tp, plan);
   if (spec.tp > 1 && spec.sequence) add_sequence(plan);
   if (spec.pieces > 1) add_pieces(spec.pieces, plan);

@@ -12,6 +12,7 @@ namespace partita {
 /// A product of the classic ways to parallelise, by their sizes.
 struct RecipeSpec {
   int64_t dp = 1, tp = 1, pp = 1;
+  int64_t cp = 1;                // context parallel: tokens are split, also inside attention
   int64_t pieces = 1;            // co-shard: repeated modules run in this many pieces over heads and hidden
   int64_t loss_pieces = 1;       // head and loss, forward and backward, in this many pieces of the tokens
   int zero = 0;                  // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
@@ -49,6 +50,7 @@ class RecipeBook {
   };
   void add_tensor_axes(int64_t parts, Plan& plan);
   void add_sequence(Plan& plan) const;
+  void add_context(int64_t parts, Plan& plan) const;
   void add_pieces(int64_t parts, Plan& plan);
   void add_slices(const RecipeSpec& spec, Plan& plan) const;
   void add_loss_pieces(int64_t parts, Plan& plan) const;
@@ -67,6 +69,8 @@ std::string batch_atom(const Model& model, const Atoms& atoms);
 
 /// The atom of the tokens: dimension 1 of the first batch input of whole numbers; "" where there is none.
 std::string sequence_atom(const Model& model, const Atoms& atoms);
+/// Those of all such batch inputs: an encoder and a decoder have one each.
+std::vector<std::string> sequence_atoms(const Model& model, const Atoms& atoms);
 
 /// The atoms of experts: dimension 0 of parameters that batched products take one by one.
 std::vector<std::string> expert_atoms(const Model& model, const Atoms& atoms);

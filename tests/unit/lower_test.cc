@@ -91,6 +91,8 @@ std::vector<Case> cases() {
                             RecipeSpec{.dp = 2, .zero = 2, .microbatches = 2},
                             RecipeSpec{.dp = 4, .zero = 3, .replicas = 2},
                             RecipeSpec{.tp = 2, .sequence = true},
+                            RecipeSpec{.cp = 3},
+                            RecipeSpec{.dp = 2, .tp = 2, .cp = 2},
                             RecipeSpec{.recompute = true},
                             RecipeSpec{.loss_pieces = 3},
                             RecipeSpec{.dp = 2, .zdp = {"*"}, .slices = 2},
