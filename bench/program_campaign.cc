@@ -41,6 +41,8 @@ const Sample kSamples[] = {
     {"sp", "llama-tiny", {.tp = 2, .sequence = true}},
     {"pipeline", "gpt2-tiny", {.dp = 2, .pp = 2, .microbatches = 4}, 8},
     {"coshard", "llama-tiny", {.dp = 2, .pieces = 2, .recompute = true}},
+    {"osdp", "gpt2-tiny", {.dp = 2, .zdp = {"*"}, .slices = 2, .microbatches = 2}},
+    {"cp", "llama-tiny", {.cp = 2, .microbatches = 2}},
     {"clip",
      "gpt2-tiny",
      {.pp = 2,

@@ -9,7 +9,7 @@ endif()
 if(PARTITA_TORCH)
   partita_campaign(plan_campaign SOURCES plan_campaign.cc plan_draws.cc plan_trial.cc LAYERS lower program torch)
   partita_campaign(plan_table SOURCES plan_table.cc plan_trial.cc LAYERS lower program torch)
-  partita_script(parity recipe_table ${CMAKE_CURRENT_SOURCE_DIR}/parity/recipe_table.py ${PROJECT_BINARY_DIR} --share 0/149)
+  partita_script(parity recipe_table ${CMAKE_CURRENT_SOURCE_DIR}/parity/recipe_table.py ${PROJECT_BINARY_DIR} --share 0/281)
   add_test(NAME property/plan_campaign
            COMMAND plan_campaign 300 1 0 ${CMAKE_CURRENT_SOURCE_DIR}/data/convnet-tiny.model.json)
   set_tests_properties(property/plan_campaign PROPERTIES LABELS property)

@@ -118,8 +118,10 @@ void CodeWriter::make_again(int site, Segment segment, TensorId tensor, const La
     emit(site, segment, op);
     return;
   }
+  auto group = group_of_.find(op);
+  if (group == group_of_.end()) return run_apart(site, segment, loop, {op});  // a view of a weight
   std::vector<size_t> ops;
-  for (size_t i : groups_[group_of_.at(op)])
+  for (size_t i : groups_[group->second])
     if (i <= op) ops.push_back(i);
   run_apart(site, segment, loop, ops);
 }

@@ -33,6 +33,8 @@ PLANS = [
     ("osdp of MLPs on 3, 2 slices, 2 micro-batches", DEEP, "osdp --ranks 3 --zdp *.mlp.* --slices 2 --microbatches 2"),
     ("sp2", SMALL, "sp --ranks 2"),
     ("sp2 x pp2, 2 micro-batches", SMALL, "sp --ranks 4 --pp 2 --microbatches 2"),
+    ("cp3", SMALL, "cp --ranks 3"),
+    ("dp2 x cp2 x tp2, 2 micro-batches", SMALL, "cp --ranks 8 --dp 2 --tp 2 --microbatches 2"),
     ("4 micro-batches", SMALL, "dp --ranks 1 --microbatches 4"),
     ("one rank, recompute", SMALL, "dp --ranks 1 --recompute"),
     ("pp2 x tp2, recompute", SMALL, "pipeline --ranks 4 --tp 2 --microbatches 2 --recompute"),

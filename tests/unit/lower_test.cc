@@ -162,6 +162,12 @@ TEST(Lower, PlansThatWereLoweredWrongOnce) {
            "msa_features": 3, "target_features": 3})",
        {.batch = 4, .seq = 3},
        {.pp = 5, .microbatches = 2, .schedule = "zb-v"}},
+      // Views of weights that are read in slices, again in backward.
+      {R"({"model_type": "evoformer", "num_blocks": 1, "c_m": 16, "c_z": 6, "msa_heads": 4, "pair_heads": 2,
+           "c_head": 3, "c_outer": 3, "c_triangle": 5, "transition": 2, "sequences": 3, "recycles": 3, "bins": 4,
+           "msa_features": 3, "target_features": 3})",
+       {.batch = 5, .seq = 6},
+       {.dp = 3, .zdp = {"*"}, .slices = 3, .recompute = true}},
   };
   for (const Found& found : kFound) {
     Model model = build_model(found.config, "config.json", found.size);

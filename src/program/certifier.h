@@ -1,0 +1,152 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "program/gradient_rules.h"
+#include "program/ledger.h"
+#include "program/made.h"
+
+namespace partita {
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  throw Refused(fmt::format(text, std::forward<Args>(args)...));
+}
+
+inline Known known(Meaning meaning) { return std::make_shared<const Meaning>(std::move(meaning)); }
+
+/// A call of an op that was found right.
+struct Applied {
+  std::vector<Known> in;
+  std::vector<TypeId> types;
+  std::vector<Known> out;
+};
+
+/// The walk behind certify (certificate.h): events of all ranks, one by one (certificate.cc), what an
+/// instruction of one rank makes (certify_instr.cc), and what ranks make together (certify_collective.cc).
+class Certifier {
+ public:
+  Certifier(const Model& model, const Atoms& atoms, const Program& program, const Fold& fold);
+  /// `made`: where not null, what instructions make is noted there.
+  std::vector<std::string> run(std::vector<Made>* made = nullptr);
+
+ private:
+  // --- Places and sentences ---
+
+  const Action& action_at(const At& at) const { return program_.ranks[at.rank].actions[at.action]; }
+  const Instr& instr_at(const At& at) const { return program_[action_at(at).body].instrs[at.instr]; }
+  int32_t microbatch(const At& at) const { return action_at(at).microbatch; }
+  std::string show(const Meaning& meaning) const { return to_text(meaning, model_, rules_.atoms); }
+  std::string place(const At& at) const;
+  void say(const At& at, std::string_view sentence);
+  /// Runs `rule`; what it refuses becomes a sentence about this place.
+  template <class Rule>
+  bool allowed(const At& at, Rule rule) {
+    try {
+      rule();
+      return true;
+    } catch (const Refused& refused) {
+      say(at, refused.what());
+      return false;
+    }
+  }
+  const std::vector<Interval>& coordinates(int32_t rank) const;
+
+  // --- Before the step ---
+
+  void load(int32_t rank);
+  /// `shared` where it means the same in this micro-batch as `value` does; made from this load and the next
+  /// one of its slot where there is none.
+  Known shared_in_time(int32_t rank, size_t k, const Known& value, Known& shared) const;
+
+  // --- One event ---
+
+  struct Parcel {
+    Known meaning;
+    TypeId type;
+    int32_t microbatch = 0;
+  };
+  void happen(const Event& event);
+  void happen_transfer(const Event& event, const At& at);
+  void arrive(const Event& event, const Action& action, Ledger& ledger);
+
+  // --- Instructions ---
+
+  void happen_instr(const At& at);
+  void note(const At& at, const Instr& instr);
+  static Box somewhere(const SpanBox& part);
+  void forget_outputs(const At& at, const Instr& instr);
+  void drop_all(const At& at, const Instr& instr);
+  void do_instr(const At& at, const Instr& instr, Ledger& ledger);
+  static Known settled_at(const Known& meaning, int32_t microbatch);
+  Known lasting(const At& at, Slot slot, const Known& meaning) const;
+  /// Runs `rule` on the inputs; where they are not all known for all micro-batches, on those of this one.
+  template <class Rule>
+  auto at_once_or_now(const At& at, const std::vector<Holding>& in, Rule rule) {
+    auto moves = [](const Holding& value) { return moves_in_time(*value.meaning); };
+    try {
+      return rule(in);
+    } catch (const Refused&) {
+      if (std::none_of(in.begin(), in.end(), moves)) throw;
+    }
+    std::vector<Holding> now = in;
+    for (Holding& value : now) value.meaning = settled_at(value.meaning, microbatch(at));
+    return rule(now);
+  }
+  void settle_lasting(const At& at, const Instr& instr, std::vector<Holding>& in) const;
+  void concat(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);
+  /// The same storage under a new name, which nobody is sending.
+  static Holding moved(const At& at, Holding value);
+  void make(const At& at, const Instr& instr, Ledger& ledger, Meaning meaning);
+  void make(const At& at, const Instr& instr, Ledger& ledger, const Known& meaning);
+  /// Gives the changed storage of `old` its new meaning and name.
+  void rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning);
+  void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);
+  /// What `there` means when `more` is added to it.
+  Meaning total(const Instr& instr, const Meaning& there, const Meaning& more, const TensorType& type) const;
+  void accumulate(const At& at, const Instr& instr, const std::vector<Holding>& in, const Known& made,
+                  Ledger& ledger);
+
+  // --- Compute ---
+
+  void compute(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);
+  Applied& last_at(const At& at);
+  /// The same object where an instruction makes the same again, so that what follows can see that.
+  Known remembered(const At& at, Known meaning);
+  /// In most micro-batches an op is called on the same.
+  const Applied& applied(const At& at, const Instr& instr, const std::vector<Holding>& in);
+  std::vector<const TensorType*> output_types(const Instr& instr) const;
+  void optimize(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);
+
+  // --- Collectives ---
+
+  void happen_collective(const std::vector<At>& members);
+  void do_collective(const std::vector<At>& members);
+  /// The mesh axes that a collective runs along inside of a class.
+  const std::vector<int>& axes_at(const At& at) const;
+  Holding read_member(const At& at, int32_t first) const;
+  /// Classes of a group run along the same axes and have the same coordinates on the others.
+  bool shares_group(const At& a, const At& b) const;
+  /// Members bring tensors of one dtype, and agree on where pieces lie.
+  void check_alike(const std::vector<At>& members, const std::vector<Holding>& in) const;
+
+  const Model& model_;
+  const Program& program_;
+  const Fold& fold_;
+  Rules rules_;
+  GradientRules gradients_;
+  std::vector<std::vector<std::vector<TypeId>>>
+      verified_;  // body, instruction: operand types last found right
+  std::vector<std::vector<std::vector<Applied>>> applied_;  // rank, body, instruction: what it last did
+  std::vector<Ledger> ranks_;
+  std::map<int32_t, Parcel> parcels_;
+  std::vector<std::string> wrong_;
+  std::vector<Made>* made_ = nullptr;
+};
+
+}  // namespace partita

@@ -1,0 +1,91 @@
+#include "program/certifier.h"
+#include "program/collective.h"
+#include "program/words.h"
+
+namespace partita {
+
+void Certifier::happen_collective(const std::vector<At>& members) {
+  for (const At& at : members) ranks_[at.rank].enter(program_[action_at(at).body]);
+  if (!allowed(members[0], [&] { do_collective(members); }))
+    for (const At& at : members) forget_outputs(at, instr_at(at));
+  for (const At& at : members) note(at, instr_at(at)), drop_all(at, instr_at(at));
+}
+
+void Certifier::do_collective(const std::vector<At>& members) {
+  std::vector<Holding> in;
+  for (const At& at : members) in.push_back(read_member(at, members[0].rank));
+  // Ranks may meet in different micro-batches; what they bring is then of these alone.
+  auto apart = [&](const At& at) { return microbatch(at) != microbatch(members[0]); };
+  if (std::any_of(members.begin(), members.end(), apart))
+    for (size_t m = 0; m < members.size(); ++m)
+      in[m].meaning = settled_at(in[m].meaning, microbatch(members[m]));
+  check_alike(members, in);
+  bool all_known =
+      std::all_of(in.begin(), in.end(), [](const Holding& value) { return value.meaning != nullptr; });
+  if (!all_known) {
+    for (const At& at : members) forget_outputs(at, instr_at(at));
+    return;
+  }
+  std::vector<Known> after = at_once_or_now(members[0], in, [&](const std::vector<Holding>& values) {
+    std::vector<Brought> brought;
+    for (size_t m = 0; m < members.size(); ++m)
+      brought.push_back(
+          {instr_at(members[m]), *values[m].meaning, coordinates(members[m].rank), axes_at(members[m])});
+    return collective_of(rules_, brought);
+  });
+  bool in_place = row_of(instr_at(members[0]).kind).in_place;
+  for (size_t m = 0; m < members.size(); ++m) {
+    const Instr& instr = instr_at(members[m]);
+    Known meaning = remembered(members[m], after[m]);
+    if (in_place)
+      rename(members[m], instr, ranks_[members[m].rank], in[m], meaning);
+    else
+      make(members[m], instr, ranks_[members[m].rank], meaning);
+  }
+}
+
+const std::vector<int>& Certifier::axes_at(const At& at) const {
+  static const std::vector<int> kAlone;
+  return fold_.empty() ? kAlone : fold_.group_axes[at.rank][instr_at(at).group];
+}
+
+Holding Certifier::read_member(const At& at, int32_t first) const {
+  try {
+    std::vector<Holding> in = {ranks_[at.rank].read(instr_at(at).in[0], microbatch(at))};
+    settle_lasting(at, instr_at(at), in);
+    return in[0];
+  } catch (const Refused& refused) {
+    if (at.rank == first) throw;
+    refuse("at the same time {} {}", place(at), refused.what());
+  }
+}
+
+bool Certifier::shares_group(const At& a, const At& b) const {
+  if (fold_.empty()) return true;
+  const std::vector<Interval>&left = coordinates(a.rank), &right = coordinates(b.rank);
+  const std::vector<int>& axes = axes_at(a);
+  if (axes != axes_at(b) || left.size() != right.size()) return false;
+  for (size_t axis = 0; axis < left.size(); ++axis)
+    if (left[axis] != right[axis] &&
+        std::find(axes.begin(), axes.end(), static_cast<int>(axis)) == axes.end())
+      return false;
+  return true;
+}
+
+void Certifier::check_alike(const std::vector<At>& members, const std::vector<Holding>& in) const {
+  const Instr& first = instr_at(members[0]);
+  for (size_t m = 0; m < members.size(); ++m) {
+    const Instr& instr = instr_at(members[m]);
+    if (!shares_group(members[m], members[0]))
+      refuse("rank {} is in another group than rank {}", members[m].rank, members[0].rank);
+    if (instr.cut != first.cut || instr.pieces != first.pieces)
+      refuse("rank {} cuts it in another way than rank {}", members[m].rank, members[0].rank);
+    if (!in[m].type || !in[0].type || first.kind == InstrKind::kAllGather) continue;
+    const TensorType &mine = program_[in[m].type], &theirs = program_[in[0].type];
+    if (mine.shape != theirs.shape || mine.dtype != theirs.dtype)
+      refuse("rank {} brings {}, rank {} brings {}", members[m].rank, to_text(mine), members[0].rank,
+             to_text(theirs));
+  }
+}
+
+}  // namespace partita
