@@ -8,8 +8,10 @@
 #include "cli/lab.h"
 #include "cli/pricing.h"
 #include "cli/training.h"
+#include "lower/lower.h"
 #include "model/retype.h"
 #include "plan/recipe.h"
+#include "program/memory.h"
 #include "search/mesh_plan.h"
 #include "strategy/mps.h"
 
@@ -17,6 +19,7 @@ namespace partita {
 namespace {
 
 constexpr int64_t kMostAxes = 3;
+constexpr int kMostRounds = 6;
 
 struct StrategiesFlags {
   ModelInput model;
@@ -65,6 +68,7 @@ struct Searched {
   MeshProblem problem;
   StrategyAnswer answer;
   Spent spent;
+  Bytes peak = 0;  // of the lowered program, where memory is limited
 
   std::string objective() const {
     return fmt::format(
@@ -97,8 +101,9 @@ std::string to_text(const Searched& found, const Plan& plan) {
                                  answer.best->seconds, answer.bound, answer.gap());
   text += fmt::format("these are {}\n", found.objective());
   if (!answer.best->bytes.empty())
-    text += fmt::format("bytes     {} of {} when forward ends\n", show_bytes(answer.best->bytes[0]),
-                        show_bytes(found.problem.graph.capacity[0]));
+    text += fmt::format("bytes     {} of {} when forward ends; the lowered plan's peak is {}\n",
+                        show_bytes(answer.best->bytes[0]), show_bytes(found.problem.graph.capacity[0]),
+                        show_bytes(found.peak));
   for (const MeshAxis& axis : plan.mesh) text += shown_axis(axis, plan);
   text += fmt::format("searched  {} of {} ops, {} options\n", found.step.model.ops.size(),
                       found.step.whole.ops.size(), found.options());
@@ -130,6 +135,8 @@ Json to_json(const Searched& found) {
             {"search_seconds", spent.all()}};
   if (answer.best->bytes.empty()) return json;
   json["bytes"] = answer.best->bytes[0];
+  json["capacity"] = found.problem.graph.capacity[0];
+  json["peak_bytes"] = found.peak;
   json["seconds_per_gib"] = answer.multiplier[0] * 0x1p30;
   return json;
 }
@@ -173,14 +180,52 @@ Searched search(const StrategiesFlags& flags, const Model& model, const Prices& 
   return found;
 }
 
-Plan plan_of(const Searched& found, const Model& model) {
+/// `head`: what the plan says besides.
+Plan plan_of(Searched& found, const Model& model, const Plan& head) {
+  double start = cpu_seconds();
   Plan plan = write_mesh_plan(found.step, found.atoms, found.problem, *found.answer.best);
+  plan.cluster = head.cluster;
+  plan.memory = head.memory;
+  plan.optimizer = head.optimizer;
+  plan.summary = head.summary;
   plan.model = fingerprint(model);
   std::string batch = batch_atom(found.step.model, found.atoms);
   if (!batch.empty())
     plan.batch = found.atoms.sizes[find_atom(found.step.model, found.atoms, batch, "batch").value];
   plan.dtype = parameter_dtype(model);
+  found.spent.plan += cpu_seconds() - start;
   return plan;
+}
+
+/// Bytes of the device that holds most, of the lowered program.
+Bytes counted_peak(const Prepared& prepared, const Plan& plan) {
+  FoldedProgram folded = lower_folded(prepared, plan);
+  Bytes most = 0;
+  for (const RankMemory& rank : memory_of(prepared.model, folded.program)) most = std::max(most, rank.peak);
+  return most;
+}
+
+// The end of forward is one moment of many. What the lowered program holds over it at its peak is taken off
+// the capacity, and the search is repeated.
+Plan fit(Searched& found, const StrategiesFlags& flags, const Model& model, const Plan& head) {
+  Bytes limit = found.problem.graph.capacity[0];
+  std::optional<Prepared> prepared;
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (!found.answer.best && round == 0) nothing_fits(found.problem, found.answer.proved);
+    if (!found.answer.best) break;
+    Plan plan = plan_of(found, model, head);
+    if (!prepared) prepared = prepare(model, form_of(plan));
+    found.peak = counted_peak(*prepared, plan);
+    if (found.peak <= limit) return plan;
+    Bytes& capacity = found.problem.graph.capacity[0];
+    capacity = std::min(capacity, found.answer.best->bytes[0]) - (found.peak - limit);
+    if (capacity < 0) break;
+    double start = cpu_seconds();
+    found.answer = search_strategies(found.problem.graph, limits_of(flags.effort));
+    found.spent.solve += cpu_seconds() - start;
+  }
+  throw Infeasible(fmt::format("{}: no plan was found whose peak is within it; the last one needs {}",
+                               show_bytes(limit), show_bytes(found.peak)));
 }
 
 void run(StrategiesFlags& flags, const Command& command) {
@@ -198,14 +243,10 @@ void run(StrategiesFlags& flags, const Command& command) {
   Searched found = search(flags, model, prices, request);
   found.spent.load = loaded - start;
   if (!flags.mps.empty()) write_file(flags.mps, to_mps(found.problem.graph));
-  if (!found.answer.best) nothing_fits(found.problem, found.answer.proved);
-  start = cpu_seconds();
-  Plan plan = plan_of(found, model);
-  found.spent.plan = cpu_seconds() - start;
-  plan.cluster = cluster.name;
-  plan.optimizer = optimizer;
-  plan.memory = request.memory;
-  plan.summary = fmt::format("strategies on {}", flags.mesh);
+  Plan head{.cluster = cluster.name, .memory = request.memory};
+  head.optimizer = optimizer;
+  head.summary = fmt::format("strategies on {}", flags.mesh);
+  Plan plan = request.memory ? fit(found, flags, model, head) : plan_of(found, model, head);
   std::string text = to_json(plan);
   if (!flags.output.empty()) write_file(flags.output, text);
   Json json = to_json(found);

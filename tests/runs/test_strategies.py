@@ -41,7 +41,7 @@ def test_highs_finds_the_same_optimum(model, cluster, mesh, tmp_path):
 
 @pytest.mark.parametrize("model, more", [
     ("gpt2-tiny", []),
-    ("gpt2-tiny", ["--memory", "700kB"]),
+    ("gpt2-tiny", ["--memory", "900kB", "--effort", "1"]),
     (ROOT / "tests/data/llama-tiny4.model.json", ["--effort", "1"]),
     ("mixtral-tiny", ["--optimizer", "sgd"]),
 ])
