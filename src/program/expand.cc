@@ -7,6 +7,19 @@
 namespace partita {
 namespace {
 
+/// Row-major over the ranges.
+template <class Visit>
+void for_each(const std::vector<Interval>& ranges, Visit visit) {
+  std::vector<int64_t> at;
+  for (const Interval& range : ranges) at.push_back(range.begin);
+  while (true) {
+    visit(at);
+    size_t axis = at.size();
+    while (axis > 0 && ++at[axis - 1] == ranges[axis - 1].end) --axis, at[axis] = ranges[axis].begin;
+    if (axis == 0) return;
+  }
+}
+
 /// Writes the programs of single ranks.
 class Expansion {
  public:
@@ -30,7 +43,7 @@ class Expansion {
     std::vector<int32_t> out(out_.ranks.size());
     for (size_t c = 0; c < fold_.classes.size(); ++c)
       for_each(fold_.classes[c].coordinates, [&](const std::vector<int64_t>& at) {
-        out[device(fold_.classes[c].site, at)] = static_cast<int32_t>(c);
+        out[rank_at(fold_, fold_.classes[c].site, at)] = static_cast<int32_t>(c);
       });
     return out;
   }
@@ -47,12 +60,6 @@ class Expansion {
   }
 
  private:
-  int32_t device(int32_t site, const std::vector<int64_t>& at) const {
-    int64_t index = 0;
-    for (size_t axis = 0; axis < at.size(); ++axis) index = index * fold_.axis_sizes[axis] + at[axis];
-    return fold_.devices[site][index];
-  }
-
   std::vector<int64_t> coordinates_of(int64_t index) const {
     std::vector<int64_t> at(fold_.axis_sizes.size());
     for (size_t axis = at.size(); axis-- > 0;) {
@@ -68,55 +75,20 @@ class Expansion {
     return true;
   }
 
-  /// Row-major over the ranges.
-  template <class Visit>
-  static void for_each(const std::vector<Interval>& ranges, Visit visit) {
-    std::vector<int64_t> at;
-    for (const Interval& range : ranges) at.push_back(range.begin);
-    while (true) {
-      visit(at);
-      size_t axis = at.size();
-      while (axis > 0 && ++at[axis - 1] == ranges[axis - 1].end) --axis, at[axis] = ranges[axis].begin;
-      if (axis == 0) return;
-    }
-  }
-
   void write(int32_t rank_class, const std::vector<int64_t>& at) {
     const RankProgram& from = folded_.ranks[rank_class];
-    RankProgram& to = out_.ranks[device(fold_.classes[rank_class].site, at)];
+    RankProgram& to = out_.ranks[rank_at(fold_, fold_.classes[rank_class].site, at)];
     to = {.actions = from.actions, .loads = from.loads, .results = from.results};
     to.rank_slots = from.rank_slots;
     to.frame_slots = from.frame_slots;
     for (Action& action : to.actions) {
       if (action.kind == ActionKind::kRun) action.body = body(action.body, at);
-      if (action.peer >= 0) action.peer = device(fold_.classes[action.peer].site, at);
+      if (action.peer >= 0) action.peer = rank_at(fold_, fold_.classes[action.peer].site, at);
     }
     for (size_t g = 0; g < from.groups.size(); ++g)
-      to.groups.push_back(group(from.groups[g], fold_.group_axes[rank_class][g], at));
+      to.groups.push_back(group_at(fold_, from.groups[g], fold_.group_axes[rank_class][g], at));
     for (size_t k = 0; k < to.loads.size(); ++k) to.loads[k].box = box(fold_.loads[rank_class][k], at);
     for (size_t k = 0; k < to.results.size(); ++k) to.results[k].box = box(fold_.results[rank_class][k], at);
-  }
-
-  std::vector<int32_t> group(const std::vector<int32_t>& classes, const std::vector<int>& axes,
-                             const std::vector<int64_t>& at) const {
-    std::vector<std::pair<std::pair<int32_t, std::vector<int64_t>>, int32_t>> members;
-    bool one_site = true;
-    for (int32_t one : classes) {
-      one_site &= fold_.classes[one].site == fold_.classes[classes[0]].site;
-      std::vector<Interval> ranges = fold_.classes[one].coordinates;
-      for (size_t axis = 0; axis < ranges.size(); ++axis)
-        if (std::find(axes.begin(), axes.end(), static_cast<int>(axis)) == axes.end())
-          ranges[axis] = {at[axis], at[axis] + 1};
-      int32_t site = fold_.classes[one].site;
-      for_each(ranges, [&](const std::vector<int64_t>& where) {
-        members.push_back({{site, where}, device(site, where)});
-      });
-    }
-    std::vector<int32_t> ranks;
-    if (one_site) std::sort(members.begin(), members.end());
-    for (const auto& [where, rank] : members) ranks.push_back(rank);
-    if (!one_site) std::sort(ranks.begin(), ranks.end());
-    return ranks;
   }
 
   static int64_t moved(int64_t from, const Steps& steps, const std::vector<int64_t>& at) {
@@ -158,6 +130,39 @@ class Expansion {
 };
 
 }  // namespace
+
+void for_each_rank(const RankClass& ranks, const std::function<void(const std::vector<int64_t>&)>& visit) {
+  for_each(ranks.coordinates, visit);
+}
+
+int32_t rank_at(const Fold& fold, int32_t site, const std::vector<int64_t>& coordinates) {
+  int64_t index = 0;
+  for (size_t axis = 0; axis < coordinates.size(); ++axis)
+    index = index * fold.axis_sizes[axis] + coordinates[axis];
+  return fold.devices[site][index];
+}
+
+std::vector<int32_t> group_at(const Fold& fold, const std::vector<int32_t>& classes,
+                              const std::vector<int>& axes, const std::vector<int64_t>& coordinates) {
+  std::vector<std::pair<std::pair<int32_t, std::vector<int64_t>>, int32_t>> members;
+  bool one_site = true;
+  for (int32_t one : classes) {
+    one_site &= fold.classes[one].site == fold.classes[classes[0]].site;
+    std::vector<Interval> ranges = fold.classes[one].coordinates;
+    for (size_t axis = 0; axis < ranges.size(); ++axis)
+      if (std::find(axes.begin(), axes.end(), static_cast<int>(axis)) == axes.end())
+        ranges[axis] = {coordinates[axis], coordinates[axis] + 1};
+    int32_t site = fold.classes[one].site;
+    for_each(ranges, [&](const std::vector<int64_t>& where) {
+      members.push_back({{site, where}, rank_at(fold, site, where)});
+    });
+  }
+  std::vector<int32_t> ranks;
+  if (one_site) std::sort(members.begin(), members.end());
+  for (const auto& [where, rank] : members) ranks.push_back(rank);
+  if (!one_site) std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
 
 std::vector<int32_t> classes_by_rank(const Program& folded, const Fold& fold) {
   if (!fold.empty()) return Expansion(folded, fold).classes();

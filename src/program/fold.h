@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "program/span.h"
@@ -34,6 +35,14 @@ struct Fold {
 
 /// The class of every rank.
 std::vector<int32_t> classes_by_rank(const Program& folded, const Fold& fold);
+
+/// Calls visit(coordinates) for every rank of a class, the first coordinates first.
+void for_each_rank(const RankClass& ranks, const std::function<void(const std::vector<int64_t>&)>& visit);
+/// The rank of these coordinates at a site.
+int32_t rank_at(const Fold& fold, int32_t site, const std::vector<int64_t>& coordinates);
+/// The ranks of a group as the rank of these coordinates has it, in its order.
+std::vector<int32_t> group_at(const Fold& fold, const std::vector<int32_t>& classes,
+                              const std::vector<int>& axes, const std::vector<int64_t>& coordinates);
 
 /// A part as one class has it: what moves along an axis on which the class has one coordinate stands still.
 SpanBox standing(SpanBox part, const std::vector<Interval>& coordinates);

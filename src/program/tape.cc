@@ -49,23 +49,28 @@ TraceEvent Tape::event(const Program& program, int32_t rank, const Mark& mark) c
   return event;
 }
 
-Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock) {
+Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock,
+               const std::vector<int64_t>& ranks) {
   Trace trace{.clock = std::string(clock)};
-  Picoseconds computed = 0, communicated = 0, end = 0;
+  double computed = 0, communicated = 0, count = 0;  // of thousands of ranks: more than picoseconds can count
+  Picoseconds end = 0;
   for (size_t r = 0; r < tapes.size(); ++r) {
     const Tape& tape = tapes[r];
-    computed += tape.computed_, communicated += tape.communicated_, end = std::max(end, tape.finished_);
+    double times = ranks.empty() ? 1 : static_cast<double>(ranks[r]);
+    computed += times * static_cast<double>(tape.computed_);
+    communicated += times * static_cast<double>(tape.communicated_);
+    count += times;
+    end = std::max(end, tape.finished_);
     std::vector<Tape::Mark> marks = tape.marks_;
     std::stable_sort(marks.begin(), marks.end(),
                      [](const Tape::Mark& a, const Tape::Mark& b) { return a.start < b.start; });
     for (const Tape::Mark& mark : marks)
       trace.events.push_back(tape.event(program, static_cast<int32_t>(r), mark));
   }
-  auto count = static_cast<double>(tapes.size());
   trace.step_seconds = to_seconds(end);
-  trace.exposed_comm_seconds = to_seconds(communicated) / count;
+  trace.exposed_comm_seconds = communicated / 1e12 / count;
   double all = static_cast<double>(end) * count;
-  trace.bubble = all > 0 ? std::max(0.0, 1 - static_cast<double>(computed + communicated) / all) : 0;
+  trace.bubble = all > 0 ? std::max(0.0, 1 - (computed + communicated) / all) : 0;
   return trace;
 }
 

@@ -27,7 +27,8 @@ class Tape {
   Picoseconds finished() const { return finished_; }
 
  private:
-  friend Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock);
+  friend Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock,
+                        const std::vector<int64_t>& ranks);
   enum Stream : uint8_t { kBody, kCollective, kTransfer };
   struct Mark {
     Stream stream;
@@ -42,7 +43,9 @@ class Tape {
   std::vector<Mark> marks_;
 };
 
-/// REQUIRES: a tape for every rank. Peak bytes are left to the caller.
-Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock);
+/// REQUIRES: a tape for every rank. Peak bytes are left to the caller. `ranks`: how many each tape stands for;
+/// empty: one.
+Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock,
+               const std::vector<int64_t>& ranks = {});
 
 }  // namespace partita

@@ -13,9 +13,9 @@ namespace {
 constexpr int64_t kLoweredPerEffort = 40'000;
 constexpr int kTries = 3;
 
-class Judge {
+class Finals {
  public:
-  Judge(CostBook& book, const SearchRequest& request, const Freedom& freedom)
+  Finals(CostBook& book, const SearchRequest& request, const Freedom& freedom)
       : book_(book), request_(request), freedom_(freedom) {
     int64_t ranks = num_ranks(request.prices.cluster());
     work_of_one_ = static_cast<int64_t>(book.model().ops.size()) * ranks;
@@ -95,7 +95,7 @@ void give_reasons(const SearchRequest& request, SearchResult& result) {
 void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom& freedom,
                      const std::vector<Estimate>& leaders, const std::vector<Estimate>& beyond,
                      const std::vector<Estimate>& plain, SearchResult& result) {
-  Judge judge(book, request, freedom);
+  Finals judge(book, request, freedom);
   for (const auto* list : {&leaders, &beyond, &plain})
     for (const Estimate& estimate : *list) {
       Candidate candidate;

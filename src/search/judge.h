@@ -1,11 +1,35 @@
 #pragma once
 
+#include <map>
+#include <mutex>
+
+#include "lower/lower.h"
 #include "search/search.h"
 
 namespace partita {
 
-/// A plan with what it takes: lowered, certified and simulated. InputError where it does not suit the model;
-/// Bug where the certificate refuses what was lowered.
+/// Says what plans of one model take, by lowering and simulating them as classes of ranks. What all of them
+/// start from is made once for each form. May be used by several threads.
+class Judge {
+ public:
+  /// `model` and `request` must outlive it.
+  Judge(const Model& model, const SearchRequest& request) : model_(model), request_(request) {}
+
+  /// A plan with what it takes. InputError where it does not suit the model.
+  Candidate judge(const Plan& plan);
+  /// Throws Bug where the certificate refuses what is lowered of the plan.
+  void certify(const Plan& plan);
+
+ private:
+  const Prepared& prepared(const Plan& plan);
+
+  const Model& model_;
+  const SearchRequest& request_;
+  std::mutex mutex_;
+  std::map<Form, Prepared> forms_;
+};
+
+/// A plan with what it takes, certified.
 Candidate judged(const Model& model, const Plan& plan, const SearchRequest& request);
 
 }  // namespace partita

@@ -10,10 +10,12 @@ namespace {
 /// Follows the types of one rank's slots through its actions.
 class RankPricing {
  public:
-  RankPricing(const Program& program, int32_t rank, const Prices& prices, InstrCosts& costs)
+  RankPricing(const Program& program, int32_t rank, const ClassPlace* place, const Prices& prices,
+              InstrCosts& costs)
       : program_(program),
         self_(program.ranks[rank]),
-        rank_(rank),
+        place_(place),
+        rank_(place ? place->rank : rank),
         prices_(prices),
         costs_(costs),
         types_(self_, program.microbatches) {
@@ -35,12 +37,14 @@ class RankPricing {
   // The link is held for what the bytes take; a message without any takes the delay.
   MessageTime message(const Action& action) const {
     Bytes bytes = bytes_of(program_[types_.at(action.slot, action.microbatch)]);
-    Seconds delay = prices_.send(0, rank_, action.peer), all = prices_.send(bytes, rank_, action.peer);
+    int32_t peer = place_ ? place_->peers[action.peer] : action.peer;
+    Seconds delay = prices_.send(0, rank_, peer), all = prices_.send(bytes, rank_, peer);
     return {to_picoseconds(all) - to_picoseconds(delay), to_picoseconds(delay)};
   }
 
   void body(const Action& action) {
     const Body& body = program_[action.body];
+    const std::vector<std::vector<int32_t>>& groups = place_ ? place_->groups : self_.groups;
     types_.open(body);
     times_.pieces.push_back(0);
     for (size_t i = 0; i < body.instrs.size(); ++i) {
@@ -48,7 +52,7 @@ class RankPricing {
       in_.clear();
       for (Slot slot : instr.in) in_.push_back(types_.at(slot, action.microbatch));
       if (row_of(instr.kind).collective) {
-        times_.pieces.push_back(to_picoseconds(costs_.collective(instr, in_[0], self_.groups[instr.group])));
+        times_.pieces.push_back(to_picoseconds(costs_.collective(instr, in_[0], groups[instr.group])));
         times_.pieces.push_back(0);
       } else {
         times_.pieces.back() +=
@@ -62,6 +66,7 @@ class RankPricing {
 
   const Program& program_;
   const RankProgram& self_;
+  const ClassPlace* place_;  // null: the rank stands for itself
   int32_t rank_;
   const Prices& prices_;
   InstrCosts& costs_;
@@ -73,10 +78,17 @@ class RankPricing {
 }  // namespace
 
 Timing price(const Model& model, const Program& program, const Prices& prices) {
+  return price(model, program, {}, prices);
+}
+
+Timing price(const Model& model, const Program& program, const std::vector<ClassPlace>& places,
+             const Prices& prices) {
   InstrCosts costs(model, program, prices);
   Timing timing;
   for (size_t r = 0; r < program.ranks.size(); ++r)
-    timing.ranks.push_back(RankPricing(program, static_cast<int32_t>(r), prices, costs).run());
+    timing.ranks.push_back(RankPricing(program, static_cast<int32_t>(r),
+                                       places.empty() ? nullptr : &places[r], prices, costs)
+                               .run());
   return timing;
 }
 

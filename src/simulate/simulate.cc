@@ -20,7 +20,7 @@ namespace {
 /// shared link in the order in which they really would.
 class Simulation {
  public:
-  Simulation(const Program& program, const Timing& timing, Contention contention)
+  Simulation(const Program& program, const Timing& timing, Contention contention, bool events)
       : program_(program),
         timing_(timing),
         shared_(contention == Contention::kOn),
@@ -28,6 +28,7 @@ class Simulation {
         ranks_(program.ranks.size()),
         tapes_(program.ranks.size()),
         transfers_(routes_.transfers) {
+    for (Tape& tape : tapes_) tape.begin(events);
     for (size_t r = 0; r < ranks_.size(); ++r) wake(static_cast<int32_t>(r));
   }
 
@@ -189,17 +190,48 @@ void share_cores(int cores, Trace& trace) {
 }  // namespace
 
 Trace simulate(const Program& program, const Timing& timing, Contention contention) {
-  return trace_of(program, Simulation(program, timing, contention).run(), "simulated");
+  return trace_of(program, Simulation(program, timing, contention, true).run(), "simulated");
 }
 
-Trace simulate(const Model& model, const Program& program, const Prices& prices, Contention contention) {
-  const Cluster& cluster = prices.cluster();
-  if (num_ranks(cluster) < static_cast<int>(program.ranks.size()))
+namespace {
+
+void demand_devices(const Cluster& cluster, size_t ranks) {
+  if (num_ranks(cluster) < static_cast<int>(ranks))
     input_error(
-        "simulate: the program has {} ranks, {} has {} devices; take a larger cluster or another plan",
-        program.ranks.size(), cluster.name, num_ranks(cluster));
+        "simulate: the program has {} ranks, {} has {} devices; take a larger cluster or another plan", ranks,
+        cluster.name, num_ranks(cluster));
+}
+
+}  // namespace
+
+Trace simulate(const Model& model, const Program& program, const Prices& prices, Contention contention) {
+  demand_devices(prices.cluster(), program.ranks.size());
   Trace trace = simulate(program, price(model, program, prices), contention);
   for (const RankMemory& memory : memory_of(model, program)) trace.peak_bytes.push_back(memory.peak);
+  if (contention == Contention::kOn) share_cores(prices.cores(), trace);
+  return trace;
+}
+
+// A rank speaks to the one with its own coordinates, and meets in groups with ranks of the same classes: where
+// all links are alike a class is one rank.
+std::optional<Trace> simulate(const Model& model, const Program& program, const Fold& fold,
+                              const Prices& prices, Contention contention) {
+  if (fold.empty()) {
+    Trace trace = simulate(model, program, prices, contention);
+    trace.events.clear();
+    return trace;
+  }
+  std::vector<int32_t> classes = classes_by_rank(program, fold);
+  demand_devices(prices.cluster(), classes.size());
+  std::vector<ClassPlace> places = class_places(program, fold, prices.cluster());
+  if (places.empty()) return std::nullopt;
+  std::vector<int64_t> ranks;
+  for (size_t c = 0; c < places.size(); ++c) ranks.push_back(fold.ranks(static_cast<int32_t>(c)));
+  Timing timing = price(model, program, places, prices);
+  Trace trace =
+      trace_of(program, Simulation(program, timing, contention, false).run(), "simulated", ranks);
+  std::vector<RankMemory> memory = memory_of(model, program);
+  for (int32_t one : classes) trace.peak_bytes.push_back(memory[one].peak);
   if (contention == Contention::kOn) share_cores(prices.cores(), trace);
   return trace;
 }

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "profile/prices.h"
+#include "program/fold.h"
 #include "program/program.h"
 #include "program/timing.h"
 #include "program/trace.h"
@@ -20,6 +23,11 @@ enum class Contention : uint8_t { kOff, kOn };
 /// the Program has ranks.
 Trace simulate(const Model& model, const Program& program, const Prices& prices,
                Contention contention = Contention::kOn);
+
+/// The same of all ranks that a Program of classes stands for, at the cost of its classes and without events.
+/// Nothing where ranks of one class do not run at the same times (class_places.h).
+std::optional<Trace> simulate(const Model& model, const Program& program, const Fold& fold,
+                              const Prices& prices, Contention contention = Contention::kOn);
 
 /// The same with times from anywhere; no cores are shared and no bytes counted. CHECKs that no rank waits for
 /// ever.
