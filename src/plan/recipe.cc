@@ -139,7 +139,7 @@ std::vector<std::string> expert_atoms(const Model& model, const Atoms& atoms) {
   return names;
 }
 
-RecipeBook::RecipeBook(const Model& model) : model_(model), split_{.model = decompose(model)} {
+RecipeBook::RecipeBook(const Model& model) : model_(model), fingerprint_(fingerprint(model)), split_{.model = decompose(model)} {
   split_.atoms = find_atoms(split_.model);
   if (find_packed(split_.model).empty()) return;
   unpacked_ = Stated{.model = unpack(split_.model), .atoms = {}};
@@ -269,7 +269,7 @@ void RecipeBook::add_slices(const RecipeSpec& spec, Plan& plan) const {
 }
 
 Plan RecipeBook::plan(const RecipeSpec& spec) {
-  Plan plan{.model = fingerprint(model_), .microbatches = spec.microbatches, .schedule = spec.schedule};
+  Plan plan{.model = fingerprint_, .microbatches = spec.microbatches, .schedule = spec.schedule};
   plan.optimizer = spec.optimizer;
   plan.summary = summary(spec);
   std::string batch = batch_atom(split_.model, split_.atoms);

@@ -56,6 +56,7 @@ class RecipeBook {
   void add_loss_pieces(int64_t parts, Plan& plan) const;
 
   const Model& model_;
+  std::string fingerprint_;
   Stated split_;                    // decomposed
   std::optional<Stated> unpacked_;  // where something is packed: what tensor parallel splits
   std::map<int64_t, std::vector<std::vector<std::string>>> families_;  // by number of parts

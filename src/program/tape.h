@@ -43,8 +43,8 @@ class Tape {
   std::vector<Mark> marks_;
 };
 
-/// REQUIRES: a tape for every rank. Peak bytes are left to the caller. `ranks`: how many each tape stands for;
-/// empty: one.
+/// REQUIRES: a tape for every rank. Peak bytes are left to the caller. `ranks`: how many each tape stands
+/// for; empty: one.
 Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock,
                const std::vector<int64_t>& ranks = {});
 

@@ -19,7 +19,8 @@ CostBook::CostBook(const Model& model, const Prices& prices, const OptimizerSpec
       optimizer_(optimizer),
       shrunk_(shrink(model)),
       recipes_(shrunk_.model),
-      batch_(batch_of(model)) {}
+      batch_(batch_of(model)),
+      fingerprint_(partita::fingerprint(model)) {}
 
 CostKey CostBook::key_of(const RecipeSpec& spec) const {
   return {.tp = spec.tp,

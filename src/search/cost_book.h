@@ -49,6 +49,8 @@ class CostBook {
   const Prices& prices() const { return prices_; }
   const OptimizerSpec& optimizer() const { return optimizer_; }
   int64_t batch() const { return batch_; }
+  /// Of the whole step.
+  const std::string& fingerprint() const { return fingerprint_; }
   /// The plan of a recipe for the shrunk step.
   Plan shrunk_plan(const RecipeSpec& spec) { return recipes_.plan(spec); }
 
@@ -63,6 +65,7 @@ class CostBook {
   Shrunk shrunk_;
   RecipeBook recipes_;
   int64_t batch_ = 1;
+  std::string fingerprint_;
   std::map<Form, Prepared> forms_;
   std::map<CostKey, std::unique_ptr<CostTable>> tables_;
 };

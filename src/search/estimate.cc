@@ -241,6 +241,29 @@ Seconds Estimator::bound(const RecipeSpec& spec) const {
   return static_cast<double>(spec.microbatches) * busiest + (spec.pp > 1 ? fill : 0);
 }
 
+// The busiest device has at least the mean of what all have to do, collectives of storage included.
+Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
+  const CostTable& table = book_.table(book_.key_of(spec));
+  if (!table.refused.empty() || (spec.recompute && !table.again)) return 0;
+  const UnitCosts& costs = spec.recompute ? *table.again : table.keep;
+  constexpr Storing kByZero[] = {Storing::kWhole, Storing::kState, Storing::kGradient, Storing::kParameter};
+  StoringPrices prices(book_.prices(), spec.dp, spec.tp);
+  double microbatches = static_cast<double>(spec.microbatches);
+  Seconds all = 0;
+  std::map<int, int> times;
+  for (int unit : book_.shrunk().stands_for) {
+    ++times[unit];
+    all += microbatches *
+           (costs.units[unit].forward + costs.units[unit].backward() - costs.units[unit].accumulate);
+  }
+  for (const ParameterCost& parameter : costs.parameters) {
+    Storing storing = prices.cuts(parameter) ? kByZero[spec.zero] : Storing::kWhole;
+    StoringCost cost = prices.cost(parameter, storing, spec.microbatches > 1);
+    all += times[parameter.units.front()] * (microbatches * (cost.forward + cost.backward) + cost.once);
+  }
+  return std::max(bound(spec), all / static_cast<double>(spec.pp));
+}
+
 Estimate Estimator::estimate(const RecipeSpec& spec, const Freedom& freedom) const {
   const CostTable& table = book_.table(book_.key_of(spec));
   Estimate refused;

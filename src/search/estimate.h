@@ -35,6 +35,9 @@ class Estimator {
 
   /// A lower bound of the seconds of every plan of this recipe; 0 where costs are not known.
   Seconds bound(const RecipeSpec& spec) const;
+  /// The same of the recipe as it is written: everything stored as its `zero` says, all repeated modules
+  /// computed again or none.
+  Seconds bound_as_written(const RecipeSpec& spec) const;
   /// The best choice of what to store whole and what to compute again, stages cut evenly.
   Estimate estimate(const RecipeSpec& spec, const Freedom& freedom) const;
 

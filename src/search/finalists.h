@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tuple>
 #include <vector>
 
 #include "search/cost_book.h"
@@ -7,11 +8,22 @@
 
 namespace partita {
 
-/// Writes plans for estimates and fills the lists of `result`, best first: lowered, certified and simulated
-/// as long as the work of the request's effort lasts, in the order given; as estimated after that. A plan
-/// whose counted peak turns out above the limit is estimated again with less memory. Ends with reasons.
-void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom& freedom,
-                     const std::vector<Estimate>& leaders, const std::vector<Estimate>& beyond,
-                     const std::vector<Estimate>& plain, SearchResult& result);
+/// What makes plans differ for people: sizes of the mesh and the schedule.
+using Character = std::tuple<int64_t, int64_t, int64_t, std::string>;
+Character character_of(const RecipeSpec& spec);
+
+/// What costs by unit have to say.
+struct Leads {
+  std::vector<Estimate> fitting;  // fastest first
+  std::vector<Estimate> beyond;   // over the limit, least memory first
+  std::vector<Estimate> plain;    // shown whatever it needs
+};
+
+/// Fills the lists of `result` from plans that are lowered and simulated, as long as the work of the
+/// request's effort lasts: estimates in the order of their promise, those of the best recipes again with
+/// everything stored alike and with less memory, and recipes as people write them. How far estimates of one
+/// kind are off is learned from those that were judged. What is printed is certified. Ends with reasons.
+void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom& freedom, const Leads& leads,
+                     SearchResult& result);
 
 }  // namespace partita

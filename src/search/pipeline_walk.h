@@ -17,8 +17,8 @@ struct StageSeconds {
 };
 
 /// When each device has run its last step, if it starts at 0. As the simulator has it: a message starts when
-/// its sender is done and its receive is open, one receiving step ahead. REQUIRES: `schedule` is complete, free of deadlock and has
-/// one stream.
+/// its sender is done and its receive is open, one receiving step ahead. REQUIRES: `schedule` is complete,
+/// free of deadlock and has one stream.
 std::vector<Seconds> device_ends(const Schedule& schedule, const std::vector<StageSeconds>& stages);
 
 /// What one micro-batch of a stage holds: between forward and backward, and at most during each.

@@ -6,11 +6,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "lower/lower.h"
 #include "search/finalists.h"
 #include "search/parallel.h"
 #include "search/recipes.h"
-#include "search/write_plan.h"
 
 namespace partita {
 namespace {
@@ -22,47 +20,38 @@ constexpr int64_t kBeyondProof = 512;
 /// Pieces of the loss tried where memory is short.
 constexpr int64_t kLossPieces = 4;
 
-/// What makes plans differ for people: sizes of the mesh and the schedule.
-std::tuple<int64_t, int64_t, int64_t, std::string> character(const RecipeSpec& spec) {
-  return {spec.dp, spec.tp, spec.pp, spec.pp > 1 ? spec.schedule : ""};
-}
-
 bool faster(const Estimate& a, const Estimate& b) {
   return std::pair(a.seconds, a.worst_peak()) < std::pair(b.seconds, b.worst_peak());
 }
 
-/// The best estimates, one of each character.
+/// All estimates that fit, and the best of each character.
 class Leaders {
  public:
   void offer(const Estimate& estimate) {
-    auto [known, fresh] = best_.try_emplace(character(estimate.spec), estimate);
-    if (!fresh && faster(estimate, known->second)) known->second = estimate;
+    auto [known, fresh] = best_.try_emplace(character_of(estimate.spec), estimate.seconds);
+    known->second = std::min(known->second, estimate.seconds);
+    all_.push_back(estimate);
   }
   /// Fastest first.
   std::vector<Estimate> ranked() const {
-    std::vector<Estimate> all;
-    for (const auto& [key, estimate] : best_) all.push_back(estimate);
+    std::vector<Estimate> all = all_;
     std::stable_sort(all.begin(), all.end(), faster);
     return all;
   }
-  Seconds best() const {
-    Seconds least = 0;
-    for (const auto& [key, estimate] : best_)
-      if (least == 0 || estimate.seconds < least) least = estimate.seconds;
-    return least;
-  }
-  size_t count() const { return best_.size(); }
-  /// Of the k-th fastest; 0 where there are fewer.
+  Seconds best() const { return at(1); }
+  /// Of the k-th fastest character; 0 where there are fewer.
   Seconds at(size_t k) const {
     std::vector<Seconds> all;
-    for (const auto& [key, estimate] : best_) all.push_back(estimate.seconds);
+    for (const auto& [key, seconds] : best_) all.push_back(seconds);
     if (all.size() < k) return 0;
     std::nth_element(all.begin(), all.begin() + static_cast<ptrdiff_t>(k) - 1, all.end());
     return all[k - 1];
   }
+  size_t count() const { return best_.size(); }
 
  private:
-  std::map<std::tuple<int64_t, int64_t, int64_t, std::string>, Estimate> best_;
+  std::map<Character, Seconds> best_;
+  std::vector<Estimate> all_;
 };
 
 class Search {
@@ -171,45 +160,10 @@ class Search {
     return out;
   }
 
-  // The best recipes once more with all parameters stored alike: what mixing them gains.
-  void add_uniform(std::vector<Estimate>& leaders) {
-    Estimator estimator(book_);
-    std::set<std::string> seen;
-    for (const Estimate& leader : leaders) seen.insert(summary_of(book_, leader));
-    size_t count = std::min(leaders.size(), kUniform);
-    for (size_t i = 0; i < count; ++i)
-      for (const char* way : {"dp", "zero1", "zero2", "zero3"}) {
-        Freedom alike = freedom_;
-        for (const StoringRow& row : kStoringRows)
-          alike.storings[static_cast<int>(row.storing)] &= std::string_view(row.name) == way;
-        bool any = std::find(alike.storings.begin(), alike.storings.end(), true) != alike.storings.end();
-        if (!any || leaders[i].spec.dp == 1) continue;
-        Estimate estimate = estimator.estimate(leaders[i].spec, alike);
-        if (estimate.fits && estimate.refused.empty() && seen.insert(summary_of(book_, estimate)).second)
-          leaders.push_back(std::move(estimate));
-      }
-    std::stable_sort(leaders.begin(), leaders.end(), faster);
-  }
-
-  int64_t work_of_one() const {
-    return static_cast<int64_t>(book_.model().ops.size()) * num_ranks(request_.prices.cluster());
-  }
-
   void finish() {
-    std::vector<Estimate> leaders = fitting_.ranked();
-    // Where a plan is lowered in no time, many are: the less there is to compute, the rougher the estimates.
-    size_t quick = static_cast<size_t>(request_.effort * kQuickWork / std::max<int64_t>(1, work_of_one()));
-    quick = std::min(quick, kMostQuick);
-    size_t judged = std::max({request_.top, static_cast<size_t>(kJudgedPerEffort * request_.effort), quick});
-    if (leaders.size() > judged) leaders.resize(judged);
-    add_uniform(leaders);
-    // Beyond those that are asked for, only what the estimate may have wrong.
-    while (leaders.size() > std::max(request_.top, quick) &&
-           (leaders.size() > judged || leaders.back().seconds > kNear * leaders.front().seconds))
-      leaders.pop_back();
     std::sort_heap(beyond_.begin(), beyond_.end(), less_memory);
     if (beyond_.size() > request_.top) beyond_.resize(request_.top);
-    judge_finalists(book_, request_, freedom_, leaders, beyond_, plain(), result_);
+    judge_finalists(book_, request_, freedom_, {fitting_.ranked(), beyond_, plain()}, result_);
   }
 
   /// Data parallel with everything whole, whatever it needs; nothing where it is forbidden or does not apply.
@@ -232,11 +186,7 @@ class Search {
     return {estimate};
   }
 
-  static constexpr size_t kKeptBeyond = 16, kUniform = 2;
-  static constexpr int kJudgedPerEffort = 3;
-  static constexpr int64_t kQuickWork = 40'000;  // ops times ranks, for one point of effort
-  static constexpr size_t kMostQuick = 100;
-  static constexpr double kNear = 1.04;
+  static constexpr size_t kKeptBeyond = 16;
 
   const SearchRequest& request_;
   CostBook book_;

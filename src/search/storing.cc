@@ -34,7 +34,7 @@ StoringCost StoringPrices::cost(const ParameterCost& parameter, Storing storing,
   };
   StoringCost cost;
   if (storing == Storing::kWhole) {
-    cost.once = collective("all_reduce", gradient) + update(parameter, 1);
+    cost.once = parameter.summed + collective("all_reduce", gradient) + update(parameter, 1);
     cost.ended = own + gradient + states;
     cost.looping = own + states + (summed ? gradient : 0);
     return cost;
@@ -43,7 +43,7 @@ StoringCost StoringPrices::cost(const ParameterCost& parameter, Storing storing,
   bool cut = storing == Storing::kParameter || storing == Storing::kParameterOnce;
   Seconds gather = collective("all_gather", own), scatter = collective("reduce_scatter", gradient);
   Bytes sums = each ? piece(gradient, size_) : gradient;
-  cost.once = update(parameter, size_) + (each ? 0 : scatter) + (cut ? 0 : gather);
+  cost.once = parameter.summed + update(parameter, size_) + (each ? 0 : scatter) + (cut ? 0 : gather);
   cost.backward = each ? scatter + add(piece(gradient, size_)) : 0;
   if (each) cost.scattered = gradient;
   if (cut) {

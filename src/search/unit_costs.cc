@@ -66,6 +66,7 @@ class Meter {
         names_(rank_, program_.microbatches) {
     out_.units.resize(units_.all.size());
     for (auto [parameter, gradient] : model_.gradients) gradients_.insert(gradient);
+    for (const MeshAxis& axis : plan.mesh) has_dp_ = has_dp_ || (axis.name == "dp" && axis.size > 1);
   }
 
   UnitCosts measure() {
@@ -195,14 +196,14 @@ class Meter {
 
   Seconds seconds_of(BodyId body, int32_t index, const Instr& instr, const std::vector<TypeId>& in) {
     if (!row_of(instr.kind).collective) return costs_.local(body, index, in, 0);
-    // Sums over the whole mesh after the loop are priced where data parallelism is known.
-    if (part_ == Part::kEpilogue) return 0;
+    // Sums over data parallel ranks after the loop are priced where their number is known.
+    if (part_ == Part::kEpilogue && has_dp_) return 0;
     return costs_.collective(instr, in[0], rank_.groups[instr.group]);
   }
 
   void add_seconds(const Instr& instr, Seconds seconds) {
     if (part_ == Part::kPrologue) out_.prologue += seconds;
-    if (part_ == Part::kEpilogue && instr.kind != InstrKind::kOptimize) out_.epilogue += seconds;
+    if (part_ == Part::kEpilogue) add_at_end(instr, seconds);
     if (!in_loop()) return;
     UnitCost& cost = out_.units[unit_];
     if (part_ == Part::kForward) {
@@ -213,6 +214,16 @@ class Meter {
     if (adds) cost.accumulate += seconds;
     if (instr.kind == InstrKind::kCompute) weight_ = weight_ops_[instr.op.value];
     (weight_ || adds ? cost.weight_grad : cost.input_grad) += seconds;
+  }
+
+  // Updates and sums of gradients are where their parameter is.
+  void add_at_end(const Instr& instr, Seconds seconds) {
+    if (instr.kind == InstrKind::kOptimize) return;
+    TensorId tensor = instr.in.empty() ? TensorId{} : name(instr.in[0]).tensor;
+    if (tensor && gradients_.contains(tensor) && row_of(instr.kind).collective)
+      summed_[tensor] += seconds;
+    else
+      out_.epilogue += seconds;
   }
 
   void read(Slot slot) {
@@ -372,6 +383,7 @@ class Meter {
       if (found == all.end()) continue;
       ParameterCost& cost = found->second;
       cost.gradient = gradient_bytes(parameter, cost);
+      if (auto summed = summed_.find(gradient); summed != summed_.end()) cost.summed = summed->second;
       cost.late = !sums_.empty() && !sum_of_.contains(gradient);
       if (auto update = updates_.find(parameter); update != updates_.end())
         std::tie(cost.moved, cost.dtype, cost.copied) = update->second;
@@ -410,11 +422,12 @@ class Meter {
   std::map<TensorId, std::pair<int, Bytes>> made_;  // values of forward: unit, bytes
   std::map<TensorId, int> last_reader_;
   std::map<TensorId, std::tuple<Bytes, DType, bool>> updates_;
-  std::vector<Bytes> saved_until_;  // by unit: what forward left of it and all before it
+  std::map<TensorId, Seconds> summed_;  // gradients
+  std::vector<Bytes> saved_until_;      // by unit: what forward left of it and all before it
   Bytes current_ = 0, base_ = 0, start_ = 0, kept_ = 0, kept_before_ = 0;
   Part part_ = Part::kPrologue;
   int unit_ = -1;
-  bool weight_ = false;
+  bool weight_ = false, has_dp_ = false;
   UnitCosts out_;
 };
 

@@ -38,6 +38,7 @@ struct ParameterCost {
   std::string name;
   Bytes own = 0, gradient = 0, states = 0;
   Bytes moved = 0;      // that the optimizer reads and writes
+  Seconds summed = 0;   // for adding its gradient up over tensor parallel ranks, after the last micro-batch
   bool late = false;    // its gradient is made of parts after the last micro-batch
   bool copied = false;  // the gradient lies otherwise than the parameter: the optimizer copies it first
   DType dtype = DType::kFloat32;                 // in which it is updated

@@ -238,7 +238,7 @@ Plan write_plan(CostBook& book, const Estimate& estimate) {
   spec.recompute = false;
   Plan plan = book.shrunk_plan(spec);
   write_out_names(Names(book.shrunk()), plan);
-  plan.model = fingerprint(book.model());
+  plan.model = book.fingerprint();
   plan.batch = book.batch();
   plan.cluster = book.prices().cluster().name;
   plan.schedule = name;

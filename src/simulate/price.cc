@@ -86,9 +86,9 @@ Timing price(const Model& model, const Program& program, const std::vector<Class
   InstrCosts costs(model, program, prices);
   Timing timing;
   for (size_t r = 0; r < program.ranks.size(); ++r)
-    timing.ranks.push_back(RankPricing(program, static_cast<int32_t>(r),
-                                       places.empty() ? nullptr : &places[r], prices, costs)
-                               .run());
+    timing.ranks.push_back(
+        RankPricing(program, static_cast<int32_t>(r), places.empty() ? nullptr : &places[r], prices, costs)
+            .run());
   return timing;
 }
 

@@ -212,8 +212,8 @@ Trace simulate(const Model& model, const Program& program, const Prices& prices,
   return trace;
 }
 
-// A rank speaks to the one with its own coordinates, and meets in groups with ranks of the same classes: where
-// all links are alike a class is one rank.
+// A rank speaks to the one with its own coordinates, and meets in groups with ranks of the same classes:
+// where all links are alike a class is one rank.
 std::optional<Trace> simulate(const Model& model, const Program& program, const Fold& fold,
                               const Prices& prices, Contention contention) {
   if (fold.empty()) {
@@ -228,8 +228,7 @@ std::optional<Trace> simulate(const Model& model, const Program& program, const 
   std::vector<int64_t> ranks;
   for (size_t c = 0; c < places.size(); ++c) ranks.push_back(fold.ranks(static_cast<int32_t>(c)));
   Timing timing = price(model, program, places, prices);
-  Trace trace =
-      trace_of(program, Simulation(program, timing, contention, false).run(), "simulated", ranks);
+  Trace trace = trace_of(program, Simulation(program, timing, contention, false).run(), "simulated", ranks);
   std::vector<RankMemory> memory = memory_of(model, program);
   for (int32_t one : classes) trace.peak_bytes.push_back(memory[one].peak);
   if (contention == Contention::kOn) share_cores(prices.cores(), trace);

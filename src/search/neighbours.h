@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace partita {
+
+/// Plans that differ from `plan` in one decision and may be faster for more memory: one module less that is
+/// computed again, or one group of equal parameters of which less is stored in pieces. At most `most`.
+/// Example: "zero3-2, recompute" of two layers gives "zero3-2, recompute 1 of 2" twice, and one plan for each
+/// kind of weight that is kept whole between forward and backward.
+std::vector<Plan> neighbours(const Model& model, const Plan& plan, size_t most);
+
+}  // namespace partita

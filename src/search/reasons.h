@@ -1,0 +1,11 @@
+#pragma once
+
+#include "search/search.h"
+
+namespace partita {
+
+/// Says of every candidate why it won, why it is slower or by how much it is over the limit. REQUIRES: the
+/// lists of `result` are sorted.
+void give_reasons(const SearchRequest& request, SearchResult& result);
+
+}  // namespace partita
