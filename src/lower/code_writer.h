@@ -103,6 +103,7 @@ class CodeWriter {
 
   // loop.cc
   void take(Segment segment, const std::vector<int>& sites, size_t i);
+  bool ends_loop(size_t i) const;
   bool goes_through(int loop, const Segment& segment) const;
   bool made_in(const std::vector<size_t>& ops, TensorId tensor) const;
   bool reads_pending(size_t i) const;

@@ -25,6 +25,13 @@ void CodeWriter::take(Segment segment, const std::vector<int>& sites, size_t i) 
   }
   if (!same) pending_ = {loop, segment, {}, {}};
   pending_.ops.push_back(i);
+  // What does not wait for it would be run early, and make again what all of backward needs.
+  if (goes_through(loop, segment) && ends_loop(i)) run_pending();
+}
+
+bool CodeWriter::ends_loop(size_t i) const {
+  return std::none_of(split_.ops.begin() + static_cast<ptrdiff_t>(i) + 1, split_.ops.end(),
+                      [&](const SplitOp& op) { return op.loop == split_.ops[i].loop; });
 }
 
 // Backward can follow forward at once only where the loss is made; elsewhere it waits for other stages.

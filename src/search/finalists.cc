@@ -94,9 +94,9 @@ class Finals {
     return static_cast<int64_t>(book_.model().ops.size()) * (kLowering + spec.microbatches);
   }
 
-  // The first few are judged whatever they cost, unless that is out of all proportion.
+  // A few are judged whatever they cost, unless that is out of all proportion.
   bool affordable(int64_t work) const {
-    return work <= work_left_ || (judged_.size() < static_cast<size_t>(request_.effort) && work <= kMostWork);
+    return work <= work_left_ || (costly_ < (request_.effort + 1) / 2 && work <= kMostWork);
   }
 
   double promise(const Entry& entry) const {
@@ -123,7 +123,8 @@ class Finals {
       }
       std::optional<Plan> plan = write(entry);
       if (!plan) continue;
-      work_left_ -= work;
+      costly_ += work > work_left_;
+      work_left_ = std::max<int64_t>(work_left_ - work, 0);
       seen.insert(character_of(entry.spec));
       round.emplace_back(std::move(entry), *std::move(plan));
     }
@@ -288,10 +289,9 @@ class Finals {
   void climb() {
     std::vector<std::pair<Seconds, Candidate>> seeds;
     std::set<std::string> seen;
-    Estimator estimator(book_);
     for (const Candidate& candidate : judged_) {
       if (!candidate.fits || (candidate.plan.recompute.empty() && candidate.plan.store.empty())) continue;
-      Seconds bound = estimator.bound(candidate.spec);
+      Seconds bound = without_recompute(candidate.spec);
       if (bound < best_) seeds.emplace_back(bound, candidate);
     }
     // What they may come to first; of one recipe the fastest.
@@ -303,6 +303,15 @@ class Finals {
     });
     for (auto& [bound, seed] : seeds)
       for (int step = 0; step < kSteps && !stopped() && climb_once(seed); ++step) continue;
+  }
+
+  /// What a recipe cannot be below, however its parameters are stored.
+  Seconds without_recompute(const RecipeSpec& spec) const {
+    RecipeSpec kept = plain_spec(spec);
+    Seconds least = HUGE_VAL;
+    for (kept.zero = 0; kept.zero <= (spec.dp > 1 ? 3 : 0); ++kept.zero)
+      least = std::min(least, Estimator(book_).bound_as_written(kept));
+    return least;
   }
 
   static RecipeSpec plain_spec(RecipeSpec spec) {
@@ -348,7 +357,7 @@ class Finals {
     result_.lowered = static_cast<int64_t>(judged_.size());
     for (Candidate& candidate : judged_)
       (candidate.fits ? result_.fitting : result_.beyond).push_back(std::move(candidate));
-    if (result_.fitting.empty() || result_.fitting.size() < request_.top) add_estimated(leads);
+    if (characters_.size() < request_.top) add_estimated(leads);
     std::stable_sort(result_.fitting.begin(), result_.fitting.end(), ranks_before);
     keep_characters(leads);
     std::stable_sort(result_.beyond.begin(), result_.beyond.end(),
@@ -433,6 +442,7 @@ class Finals {
   double least_ratio_ = 1;
   Seconds best_ = HUGE_VAL;
   int64_t work_left_ = 0;
+  int costly_ = 0;  // judged beyond their work
 };
 
 }  // namespace

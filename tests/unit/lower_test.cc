@@ -10,6 +10,7 @@
 #include "plan/recipe.h"
 #include "program/certificate.h"
 #include "program/check.h"
+#include "program/memory.h"
 
 namespace partita {
 namespace {
@@ -325,6 +326,20 @@ TEST(Lower, SumsGrowWhereTheyLie) {
     EXPECT_EQ(tables, 1u) << summary(spec);
     EXPECT_EQ(apart, 0u) << summary(spec);
   }
+}
+
+// Backward of the loss runs in pieces with its forward; layers are still made again one at a time after it.
+TEST(Lower, ALossInPiecesLeavesRecomputationLate) {
+  Model model = captured("gpt2-tiny4");
+  auto peak = [&](const RecipeSpec& spec) {
+    Lowered lowered = lower(model, recipe(model, spec));
+    return memory_of(lowered.model, lowered.program)[0].peak;
+  };
+  Bytes plain = peak({.loss_pieces = 2, .microbatches = 2});
+  Bytes again = peak({.loss_pieces = 2, .recompute = true, .microbatches = 2});
+  Bytes whole_loss = peak({.recompute = true, .microbatches = 2});
+  EXPECT_LT(again, plain);
+  EXPECT_LE(again, whole_loss);
 }
 
 TEST(Lower, EqualMicroBatchesAndRanksShareBodies) {
