@@ -77,7 +77,7 @@ TEST(Estimate, AgreesWithTheLoweredPlan) {
 
 // More memory is never slower, no counted peak is over its limit, and no recipe that fits is faster.
 TEST(Search, MemoryAndRecipes) {
-  for (const char* name : {"llama-tiny", "gpt2-tiny"}) {
+  for (const char* name : {"gpt2-tiny"}) {
     Model model = preset(name);
     Prices prices(read_cluster("4xcpu"));
     struct Known {
@@ -91,7 +91,7 @@ TEST(Search, MemoryAndRecipes) {
                                    {.dp = 4, .zero = 3},
                                    {.tp = 4},
                                    {.dp = 2, .tp = 2, .zero = 3, .recompute = true},
-                                   {.tp = 2, .pp = 2, .microbatches = 2}}) {
+                                   {.tp = 2, .pp = 2, .microbatches = 2, .schedule = "wave", .chunks = 4}}) {
       Plan plan = recipe(model, spec);
       Lowered lowered = lower(model, plan);
       Trace trace = simulate(lowered.model, lowered.program, prices);
@@ -99,7 +99,7 @@ TEST(Search, MemoryAndRecipes) {
     }
     Seconds before = HUGE_VAL;
     for (Bytes memory : {700, 850, 1300}) {
-      SearchRequest request{.prices = prices, .memory = memory * 1000, .top = 2};
+      SearchRequest request{.prices = prices, .memory = memory * 1000, .top = 2, .effort = 2};
       SearchResult result = search(model, request);
       if (result.fitting.empty()) continue;
       const Candidate& best = result.fitting.front();
@@ -174,7 +174,7 @@ TEST(Search, PinsAndWays) {
 
 TEST(Search, BatchOfMostTokens) {
   SearchRequest request{
-      .prices = Prices(read_cluster("2xcpu")), .memory = Bytes{4} << 20, .top = 1, .effort = 1};
+      .prices = Prices(read_cluster("2xcpu")), .memory = Bytes{3} << 19, .top = 1, .effort = 1};
   BatchSweep sweep = sweep_batches([](int64_t batch) { return preset("gpt2-tiny", batch); }, request);
   ASSERT_FALSE(sweep.result.fitting.empty());
   EXPECT_GT(sweep.batch, 1);
