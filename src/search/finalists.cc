@@ -69,7 +69,7 @@ class Finals {
   }
 
   void run(const Leads& leads) {
-    for (const Estimate& estimate : leads.plain) add(estimate, true);
+    for (const Estimate& estimate : leads.plain) add(estimate, work_of(estimate.spec) <= kWorkPerEffort);
     for (const Estimate& estimate : leads.fitting) add(estimate, false);
     rounds();
     refine();
@@ -94,9 +94,10 @@ class Finals {
     return static_cast<int64_t>(book_.model().ops.size()) * (kLowering + spec.microbatches);
   }
 
-  // A few are judged whatever they cost, unless that is out of all proportion.
+  // Of plans that each cost as much as many small ones, a few are judged.
   bool affordable(int64_t work) const {
-    return work <= work_left_ || (costly_ < (request_.effort + 1) / 2 && work <= kMostWork);
+    if (work <= kWorkPerEffort) return work <= work_left_;
+    return costly_ < (request_.effort + 1) / 2 && work <= kMostWork;
   }
 
   double promise(const Entry& entry) const {
@@ -123,7 +124,7 @@ class Finals {
       }
       std::optional<Plan> plan = write(entry);
       if (!plan) continue;
-      costly_ += work > work_left_;
+      costly_ += work > kWorkPerEffort;
       work_left_ = std::max<int64_t>(work_left_ - work, 0);
       seen.insert(character_of(entry.spec));
       round.emplace_back(std::move(entry), *std::move(plan));
@@ -442,7 +443,7 @@ class Finals {
   double least_ratio_ = 1;
   Seconds best_ = HUGE_VAL;
   int64_t work_left_ = 0;
-  int costly_ = 0;  // judged beyond their work
+  int costly_ = 0;  // judged
 };
 
 }  // namespace
