@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "model/ops/common.h"
+#include "model/text_arg.h"
 
 namespace partita {
 namespace {
@@ -15,13 +16,6 @@ struct Attention {
 constexpr Attention kAttentions[] = {
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", 0, 4},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", 1, 7}};
-
-Arg text_arg(Arg::Kind kind, std::string text) {
-  Arg arg;
-  arg.kind = kind;
-  arg.text = std::move(text);
-  return arg;
-}
 
 // Nothing is left of a score with it after the softmax, and it can be added to any score without overflow.
 double hidden_score(DType dtype) { return dtype == DType::kFloat16 ? -3e4 : -1e30; }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/ops/common.h"
 #include "model/strided_view.h"
+#include "model/text_arg.h"
 
 namespace partita {
 namespace {
@@ -23,13 +24,6 @@ constexpr Fill kFills[] = {{"aten.ones_like.default", 0, 1.0},  {"aten.zeros_lik
                            {"aten.empty_like.default", 0, 0.0}, {"aten.full_like.default", 1, 0.0},
                            {"aten.new_zeros.default", 0, 0.0},  {"aten.new_ones.default", 0, 1.0},
                            {"aten.new_full.default", 2, 0.0}};
-
-Arg text_arg(Arg::Kind kind, std::string text) {
-  Arg arg;
-  arg.kind = kind;
-  arg.text = std::move(text);
-  return arg;
-}
 
 Arg float_arg(double value) {
   Arg arg;

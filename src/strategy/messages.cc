@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "strategy/most_finite.h"
+
 namespace partita {
 namespace {
 
@@ -14,8 +16,8 @@ class Passer {
  public:
   explicit Passer(const StrategyGraph& graph) : graph_(graph) {
     // Sums with infinity would lose what else is in them; this much is never worth it.
-    for (const StrategyNode& node : graph.nodes) never_ += most(node.seconds);
-    for (const StrategyEdge& edge : graph.edges) never_ += most(edge.seconds);
+    for (const StrategyNode& node : graph.nodes) never_ += most_finite(node.seconds);
+    for (const StrategyEdge& edge : graph.edges) never_ += most_finite(edge.seconds);
     never_ = 4 * never_ + 1;
     for (const StrategyNode& node : graph.nodes) node_.push_back(finite(node.seconds));
     ahead_.resize(graph.nodes.size());
@@ -47,13 +49,6 @@ class Passer {
   }
 
  private:
-  static double most(const std::vector<Seconds>& list) {
-    double most = 0;
-    for (Seconds seconds : list)
-      if (seconds < HUGE_VAL) most = std::max(most, seconds);
-    return most;
-  }
-
   std::vector<double> finite(std::vector<double> list) const {
     for (double& seconds : list) seconds = std::min(seconds, never_);
     return list;

@@ -5,6 +5,7 @@
 
 #include "choose/resource_prices.h"
 #include "strategy/free_search.h"
+#include "strategy/most_finite.h"
 #include "strategy/polish.h"
 
 namespace partita {
@@ -13,8 +14,8 @@ namespace {
 class PricedSearch {
  public:
   PricedSearch(const StrategyGraph& graph, const StrategyLimits& limits) : graph_(graph), limits_(limits) {
-    for (const StrategyNode& node : graph.nodes) scale_ += most(node.seconds);
-    for (const StrategyEdge& edge : graph.edges) scale_ += most(edge.seconds);
+    for (const StrategyNode& node : graph.nodes) scale_ += most_finite(node.seconds);
+    for (const StrategyEdge& edge : graph.edges) scale_ += most_finite(edge.seconds);
   }
 
   StrategyAnswer run() {
@@ -36,13 +37,6 @@ class PricedSearch {
   }
 
  private:
-  static double most(const std::vector<Seconds>& list) {
-    double most = 0;
-    for (Seconds seconds : list)
-      if (seconds < HUGE_VAL) most = std::max(most, seconds);
-    return most;
-  }
-
   /// Bytes at these prices instead of capacities; without seconds bytes alone count, and what goes together.
   StrategyGraph priced(std::span<const double> multiplier, bool with_seconds) const {
     StrategyGraph out;
