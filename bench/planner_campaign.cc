@@ -1,175 +1,136 @@
-// planner_campaign budgets MODEL CLUSTER [BATCH]: plans for ten memory limits against every recipe and 100
-// random plans that fit. MODEL `all`: eight small models. planner_campaign agree MODEL CLUSTER [BATCH]:
-// estimates against the lowered and simulated plan.
+// planner_campaign budgets MODEL CLUSTER[,CLUSTER] [--batch B] [--limits 10] [--seed 1] [--run] [--write
+// F.md] Plans for ten memory limits, from the least that any rival needs to the most, against every recipe
+// and 100 random plans that fit: is one of them faster in the simulator, is a plan over its limit, is one
+// slower than another with less memory. --run: two steps of every plan on thread ranks, whose counted peak
+// must be the predicted one. MODEL `all`: eight small models. --write: a table of all of it.
+//
+// planner_campaign agree MODEL CLUSTER [--batch B]: estimates against the lowered and simulated plan.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <optional>
-#include <random>
+#include <fstream>
+#include <map>
+#include <sstream>
 
 #include "base/error.h"
+#include "cli/runtime.h"
 #include "cluster/library.h"
-#include "model/build/build.h"
+#include "rival_plans.h"
 #include "search/judge.h"
-#include "search/parallel.h"
 #include "search/recipes.h"
-#include "search/textbook.h"
 #include "search/write_plan.h"
+#include "small_models.h"
 
 namespace partita {
 namespace {
 
-constexpr int kBudgets = 10;
 constexpr int kRandomPlans = 100;
+/// Sums of the same numbers in another order.
+constexpr double kRounding = 1e-9;
 
-/// Small models of every architecture.
-constexpr Preset kSmall[] = {
-    {"bert-tiny",
-     R"({"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
-         "intermediate_size": 128, "vocab_size": 96, "max_position_embeddings": 64})",
-     {4, 16}},
-    {"t5-tiny",
-     R"({"model_type": "t5", "num_layers": 2, "d_model": 64, "num_heads": 4, "d_kv": 16, "d_ff": 128,
-         "vocab_size": 96})",
-     {4, 16}},
-    {"mbart-tiny",
-     R"({"model_type": "mbart", "encoder_layers": 2, "decoder_layers": 2, "d_model": 64,
-         "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 128,
-         "decoder_ffn_dim": 128, "vocab_size": 96, "max_position_embeddings": 64})",
-     {4, 16}},
-    {"vit-tiny",
-     R"({"model_type": "vit", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
-         "intermediate_size": 128, "image_size": 32, "patch_size": 8, "num_labels": 16})",
-     {4, 0}},
-    {"swin-small-windows",
-     R"({"model_type": "swin", "embed_dim": 32, "depths": [2, 2], "num_heads": [2, 4], "image_size": 32,
-         "patch_size": 4, "window_size": 4, "num_labels": 16})",
-     {4, 0}}};
-constexpr const char* kAll[] = {"gpt2-tiny", "llama-tiny", "mixtral-tiny", "bert-tiny",
-                                "t5-tiny",   "mbart-tiny", "vit-tiny",     "swin-small-windows"};
-
-const Preset& preset_of(std::string_view name) {
-  for (const Preset& preset : kSmall)
-    if (preset.name == name) return preset;
-  const Preset* preset = find_preset(name);
-  if (!preset) input_error("{}: no preset of this name", name);
-  return *preset;
-}
-
-struct Known {
-  Seconds seconds = 0;
-  Bytes peak = 0;
-  std::string summary;
+struct Options {
+  std::string verb;
+  std::vector<std::string> models, clusters;
+  int64_t batch = 0;
+  int limits = 10;
+  uint32_t seed = 1;
+  bool run = false;
+  std::string write;
 };
 
-/// Lowered and simulated; those that do not apply to this model are left out.
-std::vector<Known> simulated(const Model& model, const Prices& prices, const std::vector<Plan>& plans) {
-  SearchRequest request{.prices = prices};
-  Judge judge(model, request);
-  std::vector<std::optional<Known>> made(plans.size());
-  in_parallel(plans.size(), [&](size_t i) {
-    try {
-      Candidate candidate = judge.judge(plans[i]);
-      made[i] = {candidate.step_seconds, candidate.worst_peak(), plans[i].summary};
-    } catch (const InputError&) {
-      made[i].reset();
-    }
-  });
-  std::vector<Known> out;
-  for (std::optional<Known>& one : made)
-    if (one) out.push_back(*std::move(one));
-  return out;
+/// What all limits of one model on one cluster came to.
+struct Tally {
+  size_t rivals = 0;
+  Bytes least = 0, most = 0;
+  int nothing = 0, slower = 0, over = 0, falls = 0, miscounted = 0, ran = 0;
+  double fullest = 0;  // counted peak over the limit
+  double lead = 0;     // best rival over the plan, at most
+
+  int wrong() const { return nothing + slower + over + falls + miscounted; }
+};
+
+Bytes counted_peak(const Model& model, const Plan& plan, Tally& tally) {
+  PhaseLog log;
+  Lowered lowered = lower(model, plan, log);
+  RunReport report = load_runtime().run(runnable(lowered), {.steps = 2});
+  ++tally.ran;
+  return *std::max_element(report.peak_bytes.begin(), report.peak_bytes.end());
 }
 
-/// Recipes with everything stored alike, with and without recomputation.
-std::vector<Plan> recipe_plans(const Model& model, CostBook& costs, const Prices& prices) {
-  std::vector<Plan> out;
-  RecipeBook book(model);
-  SearchRequest request{.prices = prices};
-  for (const Textbook& one : textbook_recipes(costs, request)) try {
-      out.push_back(book.plan(one.spec));
-    } catch (const InputError&) {
-      continue;  // does not apply to this model
-    }
-  return out;
-}
+class Budgets {
+ public:
+  Budgets(const Model& model, const Prices& prices, const Options& options)
+      : model_(model), prices_(prices), options_(options) {}
 
-/// Recipes whose stages are cut anywhere between units, each parameter stored and each module computed again
-/// as it comes.
-std::vector<Plan> random_plans(CostBook& book, const Prices& prices, uint32_t seed) {
-  std::mt19937 dice(seed);
-  auto roll = [&](size_t count) { return static_cast<size_t>(dice() % count); };
-  const Shrunk& shrunk = book.shrunk();
-  int units = static_cast<int>(shrunk.stands_for.size());
-  SearchRequest request{.prices = prices};
-  std::vector<RecipeSpec> specs = all_recipes(request, book.batch(), shrunk.units.in_line ? units : 1);
-  std::vector<Plan> out;
-  for (int tries = 0; tries < 10 * kRandomPlans && out.size() < kRandomPlans; ++tries) {
-    const RecipeSpec& spec = specs[roll(specs.size())];
-    book.measure({book.key_of(spec)});
-    Estimate estimate = Estimator(book).estimate(spec, {.memory = INT64_MAX / 4});
-    if (!estimate.refused.empty()) continue;
-    std::vector<int> cuts;
-    for (int u = 1; u < units; ++u) cuts.push_back(u);
-    std::shuffle(cuts.begin(), cuts.end(), dice);
-    std::copy_n(cuts.begin(), estimate.firsts.size() - 1, estimate.firsts.begin() + 1);
-    std::sort(estimate.firsts.begin(), estimate.firsts.end());
-    for (int u = 0; u < units; ++u) estimate.again[u] = !shrunk.units.all[u].module.empty() && roll(3) == 0;
-    const UnitCosts& costs = book.table(book.key_of(spec)).keep;
-    for (size_t p = 0; p < estimate.storing.size(); ++p)
-      for (Storing& storing : estimate.storing[p])
-        if (spec.dp > 1 && costs.parameters[p].longest >= spec.dp && costs.parameters[p].units.size() == 1)
-          storing = static_cast<Storing>(roll(spec.microbatches > 1 ? kStorings : kStorings - 1));
-    out.push_back(write_plan(book, estimate));
-    out.back().summary += " (random)";
+  Tally study() {
+    others_ = rivals(model_, prices_, kRandomPlans, options_.seed);
+    auto smaller = [](const Known& a, const Known& b) { return a.peak < b.peak; };
+    auto [least, most] = std::minmax_element(others_.begin(), others_.end(), smaller);
+    tally_ = {.rivals = others_.size(), .least = least->peak, .most = most->peak};
+    fmt::print("{} on {}, {} recipes and random plans\n", model_.name, prices_.cluster().name,
+               others_.size());
+    double ratio = static_cast<double>(tally_.most) / static_cast<double>(tally_.least);
+    for (int k = 0; k < options_.limits; ++k)
+      at(static_cast<Bytes>(static_cast<double>(tally_.least) *
+                            std::pow(ratio, static_cast<double>(k) / std::max(options_.limits - 1, 1))));
+    fmt::print("{} wrong\n", tally_.wrong());
+    return tally_;
   }
-  return out;
-}
 
-std::vector<Known> rivals(const Model& model, const Prices& prices) {
-  CostBook book(model, prices, {});
-  std::vector<Plan> plans = recipe_plans(model, book, prices);
-  std::vector<Plan> others = random_plans(book, prices, 1);
-  plans.insert(plans.end(), others.begin(), others.end());
-  return simulated(model, prices, plans);
-}
-
-int budgets(const Model& model, const Prices& prices) {
-  std::vector<Known> others = rivals(model, prices);
-  Bytes least = others.front().peak, most = 0;
-  for (const Known& other : others) least = std::min(least, other.peak), most = std::max(most, other.peak);
-  int wrong = 0;
-  Seconds before = HUGE_VAL;
-  fmt::print("{} on {}, {} recipes and random plans\n", model.name, prices.cluster().name, others.size());
-  for (int k = 0; k < kBudgets; ++k) {
-    double share = static_cast<double>(k) / (kBudgets - 1);
-    Bytes memory = static_cast<Bytes>(
-        static_cast<double>(least) * std::pow(static_cast<double>(most) / static_cast<double>(least), share));
-    SearchResult result = search(model, {.prices = prices, .memory = memory});
+ private:
+  const Known* best_within(Bytes memory) const {
     const Known* best = nullptr;
-    for (const Known& other : others)
+    for (const Known& other : others_)
       if (other.peak <= memory && (!best || other.seconds < best->seconds)) best = &other;
+    return best;
+  }
+
+  void at(Bytes memory) {
+    SearchResult result = search(model_, {.prices = prices_, .memory = memory});
+    const Known* best = best_within(memory);
+    std::string rival = best ? show_seconds(best->seconds) + " " + best->summary : "none";
     if (result.fitting.empty()) {
-      fmt::print("{:>10}  nothing; best recipe {}\n", show_bytes(memory), best ? best->summary : "none");
-      wrong += best != nullptr;
-      continue;
+      fmt::print("{:>10}  NOTHING  (best other {})\n", show_bytes(memory), rival);
+      tally_.nothing += best != nullptr;
+      return;
     }
     const Candidate& mine = result.fitting.front();
-    bool over = mine.worst_peak() > memory, falls = mine.step_seconds > before * (1 + 1e-9);
-    bool slower = best && mine.step_seconds > best->seconds * (1 + 1e-9);
-    wrong += over || falls || slower;
-    before = std::min(before, mine.step_seconds);
-    fmt::print("{:>10}  {:>10} {:>10}  {}{}{}{}  (best other {} {})\n", show_bytes(memory),
-               show_seconds(mine.step_seconds), show_bytes(mine.worst_peak()), mine.plan.summary,
-               over ? " OVER" : "", falls ? " SLOWER THAN WITH LESS MEMORY" : "", slower ? " SLOWER" : "",
-               best ? show_seconds(best->seconds) : "", best ? best->summary : "none");
+    std::string faults = judge(mine, best, memory);
+    fmt::print("{:>10}  {:>10} {:>10}  {}{}  (best other {})\n", show_bytes(memory),
+               show_seconds(mine.step_seconds), show_bytes(mine.worst_peak()), mine.plan.summary, faults,
+               rival);
     std::fflush(stdout);
   }
-  fmt::print("{} wrong\n", wrong);
-  return wrong;
-}
+
+  std::string judge(const Candidate& mine, const Known* best, Bytes memory) {
+    std::string faults;
+    auto fault = [&](bool is, int& count, std::string_view what) {
+      count += is;
+      if (is) faults += what;
+    };
+    fault(mine.step_seconds > before_ * (1 + kRounding), tally_.falls, " SLOWER THAN WITH LESS MEMORY");
+    fault(best && mine.step_seconds > best->seconds * (1 + kRounding), tally_.slower, " SLOWER");
+    Bytes peak = mine.worst_peak();
+    if (options_.run) {
+      peak = counted_peak(model_, mine.plan, tally_);
+      fault(peak != mine.worst_peak(), tally_.miscounted, fmt::format(" COUNTED {}", peak));
+    }
+    fault(peak > memory, tally_.over, " OVER");
+    before_ = std::min(before_, mine.step_seconds);
+    tally_.fullest = std::max(tally_.fullest, static_cast<double>(peak) / static_cast<double>(memory));
+    if (best) tally_.lead = std::max(tally_.lead, best->seconds / mine.step_seconds);
+    return faults;
+  }
+
+  const Model& model_;
+  const Prices& prices_;
+  const Options& options_;
+  std::vector<Known> others_;
+  Seconds before_ = HUGE_VAL;
+  Tally tally_;
+};
 
 int agree(const Model& model, const Prices& prices) {
   CostBook book(model, prices, {});
@@ -198,19 +159,66 @@ int agree(const Model& model, const Prices& prices) {
   return 0;
 }
 
-int run(int argc, char** argv) {
-  if (argc < 4) input_error("planner_campaign budgets/agree MODEL CLUSTER [BATCH]");
-  Prices prices(read_cluster(argv[3]));
-  std::vector<std::string> names = {argv[2]};
-  if (names[0] == "all") names.assign(std::begin(kAll), std::end(kAll));
-  int wrong = 0;
-  for (const std::string& name : names) {
-    const Preset& preset = preset_of(name);
-    StepSize size{argc > 4 ? std::atoll(argv[4]) : preset.size.batch, preset.size.seq};
-    Model model = build_model(preset.config, preset.name, size);
-    model.name = name;
-    wrong += std::string_view(argv[1]) == "agree" ? agree(model, prices) : budgets(model, prices);
+constexpr const char* kHead =
+    "| model | cluster | others | limits | slower than another | slower than with less | nothing found | "
+    "over | "
+    "counted = predicted | fullest | best lead |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+
+std::string row(const std::string& model, const std::string& cluster, const Tally& tally) {
+  std::string counted =
+      tally.ran ? fmt::format("{} of {}", tally.ran - tally.miscounted, tally.ran) : "not run";
+  return fmt::format("| {} | {} | {} | {} to {} | {} | {} | {} | {} | {} | {:.1f} % | {:.2f} |\n", model,
+                     cluster, tally.rivals, show_bytes(tally.least), show_bytes(tally.most), tally.slower,
+                     tally.falls, tally.nothing, tally.over, counted, 100 * tally.fullest, tally.lead);
+}
+
+std::vector<std::string> listed(const std::string& text) {
+  std::vector<std::string> out;
+  std::stringstream stream(text);
+  for (std::string word; std::getline(stream, word, ',');) out.push_back(word);
+  return out;
+}
+
+Options options_of(int argc, char** argv) {
+  if (argc < 4) input_error("planner_campaign budgets/agree MODEL CLUSTER; see the head of its file");
+  Options options{.verb = argv[1], .models = listed(argv[2]), .clusters = listed(argv[3])};
+  if (options.models[0] == "all") options.models.assign(std::begin(kSmallModels), std::end(kSmallModels));
+  std::map<std::string, std::string> values;
+  for (int i = 4; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word == "--run")
+      options.run = true;
+    else if (i + 1 < argc)
+      values[word] = argv[++i];
   }
+  for (const auto& [flag, value] : values) {
+    if (flag == "--batch") options.batch = std::stoll(value);
+    if (flag == "--limits") options.limits = std::stoi(value);
+    if (flag == "--seed") options.seed = static_cast<uint32_t>(std::stoul(value));
+    if (flag == "--write") options.write = value;
+  }
+  return options;
+}
+
+int run(const Options& options) {
+  int wrong = 0;
+  std::string table = kHead;
+  for (const std::string& cluster : options.clusters)
+    for (const std::string& name : options.models) {
+      Prices prices(read_cluster(cluster));
+      const Preset& preset = small_or_preset(name);
+      StepSize size{options.batch ? options.batch : preset.size.batch, preset.size.seq};
+      Model model = build_model(preset.config, preset.name, size);
+      model.name = name;
+      if (options.verb == "agree") {
+        wrong += agree(model, prices);
+        continue;
+      }
+      Tally tally = Budgets(model, prices, options).study();
+      table += row(name, cluster, tally);
+      wrong += tally.wrong();
+    }
+  if (!options.write.empty()) std::ofstream(options.write) << table;
   return wrong ? 1 : 0;
 }
 
@@ -219,7 +227,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return partita::run(argc, argv);
+    return partita::run(partita::options_of(argc, argv));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;

@@ -12,5 +12,6 @@ foreach(share "table;11" "random;gpt2-tiny;2x2;4" "random;llama-tiny;2;3")
   add_test(NAME property/mesh_${name} COMMAND mesh_campaign ${share})
   set_tests_properties(property/mesh_${name} PROPERTIES LABELS property)
 endforeach()
-partita_campaign(planner_campaign SOURCES planner_campaign.cc LAYERS search plan profile layout cluster model base)
+partita_campaign(planner_campaign SOURCES planner_campaign.cc rival_plans.cc small_models.cc ../src/cli/runtime.cc
+                 LAYERS run search plan profile layout cluster model base)
 partita_test(unit search_plan_test search simulate lower)

@@ -1,10 +1,7 @@
 #include "cli/plan_input.h"
 
-#include <dlfcn.h>
-
 #include "base/error.h"
 #include "base/json.h"
-#include "cli/runtime.h"
 #include "model/retype.h"
 #include "program/certificate.h"
 
@@ -17,26 +14,6 @@ Model load(const ModelInput& input, const Plan& plan) {
   Model model = load(input);
   if (!input.dtype.empty() || plan.dtype.empty() || plan.dtype == parameter_dtype(model)) return model;
   return retype(std::move(model), parse_dtype(plan.dtype, "plan: dtype"));
-}
-
-const RunApi& load_runtime() {
-  std::string path = runtime_path();
-  if (path.empty())
-    input_error(
-        "this command was built without the runtime; build it with `make build`, which installs PyTorch");
-  void* library = dlopen(path.c_str(), RTLD_NOW);
-  if (!library) input_error("cannot load the runtime: {}; build it again with `make build`", dlerror());
-  auto entry = reinterpret_cast<const RunApi* (*)(int)>(dlsym(library, "partita_run_api"));
-  const RunApi* api = entry ? entry(kRunApiVersion) : nullptr;
-  if (!api) input_error("the runtime beside this command belongs to another version; run `make build`");
-  return *api;
-}
-
-Runnable runnable(const Lowered& lowered) {
-  LeafSizes leaves;
-  for (size_t t = 0; t < lowered.model.tensors.size(); ++t)
-    leaves.push_back(leaf_sizes(lowered.atoms, TensorId{static_cast<int32_t>(t)}));
-  return {lowered.model, lowered.program, std::move(leaves)};
 }
 
 namespace {

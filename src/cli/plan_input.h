@@ -4,8 +4,7 @@
 #include <string>
 
 #include "cli/inputs.h"
-#include "lower/lower.h"
-#include "run/api.h"
+#include "cli/runtime.h"
 
 namespace partita {
 
@@ -14,13 +13,6 @@ Plan load_plan(const std::string& file);
 
 /// The model that a plan is for: in the dtype of the plan where the command line names none.
 Model load(const ModelInput& input, const Plan& plan);
-
-/// The functions of the runtime; InputError says how to build it where it is missing. Loaded once, kept
-/// loaded.
-const RunApi& load_runtime();
-
-/// A lowered step as the runtime takes it. `lowered` must outlive it.
-Runnable runnable(const Lowered& lowered);
 
 /// Lowers and certifies; a refusal of our own lowering is a Bug with the certificate's first sentence. What
 /// is wrong with the plan is said of `file`, where it was read from one.

@@ -1,8 +1,12 @@
 #include "cli/runtime.h"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+
+#include "base/error.h"
 
 namespace partita {
 
@@ -16,6 +20,26 @@ std::string runtime_path() {
     if (fs::exists(folder / "libpartita_run.so", ignored)) return folder / "libpartita_run.so";
   }
   return "";
+}
+
+const RunApi& load_runtime() {
+  std::string path = runtime_path();
+  if (path.empty())
+    input_error(
+        "this command was built without the runtime; build it with `make build`, which installs PyTorch");
+  void* library = dlopen(path.c_str(), RTLD_NOW);
+  if (!library) input_error("cannot load the runtime: {}; build it again with `make build`", dlerror());
+  auto entry = reinterpret_cast<const RunApi* (*)(int)>(dlsym(library, "partita_run_api"));
+  const RunApi* api = entry ? entry(kRunApiVersion) : nullptr;
+  if (!api) input_error("the runtime beside this command belongs to another version; run `make build`");
+  return *api;
+}
+
+Runnable runnable(const Lowered& lowered) {
+  LeafSizes leaves;
+  for (size_t t = 0; t < lowered.model.tensors.size(); ++t)
+    leaves.push_back(leaf_sizes(lowered.atoms, TensorId{static_cast<int32_t>(t)}));
+  return {lowered.model, lowered.program, std::move(leaves)};
 }
 
 }  // namespace partita
