@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "search/finalists.h"
+#include "search/judging.h"
 #include "search/parallel.h"
 #include "search/recipes.h"
 

@@ -17,11 +17,12 @@ constexpr Storing kByZero[] = {Storing::kWhole, Storing::kState, Storing::kGradi
 bool stores(const Freedom& freedom, int zero) { return freedom.storings[static_cast<int>(kByZero[zero])]; }
 
 // Without memory to spare everything that may be computed again is.
-Bytes peak_of(const Estimator& estimator, const RecipeSpec& spec) {
+Textbook textbook_of(const Estimator& estimator, const RecipeSpec& spec) {
   Freedom freedom{.memory = 1, .recompute = spec.recompute};
   freedom.storings.fill(false);
   freedom.storings[static_cast<int>(kByZero[spec.zero])] = true;
-  return estimator.estimate(spec, freedom).worst_peak();
+  Estimate estimate = estimator.estimate(spec, freedom);
+  return {spec, estimator.bound_as_written(spec), estimate.seconds, estimate.worst_peak()};
 }
 
 std::vector<RecipeSpec> written(const SearchRequest& request, int64_t batch) {
@@ -50,7 +51,7 @@ std::vector<Textbook> textbook_recipes(CostBook& book, const SearchRequest& requ
   std::vector<Textbook> all(specs.size()), out;
   in_parallel(specs.size(), [&](size_t i) {
     if (!book.table(book.key_of(specs[i])).refused.empty()) return;
-    all[i] = {specs[i], estimator.bound_as_written(specs[i]), peak_of(estimator, specs[i])};
+    all[i] = textbook_of(estimator, specs[i]);
   });
   for (Textbook& one : all)
     if (one.bound > 0) out.push_back(std::move(one));

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "search/judging.h"
+
+namespace partita {
+
+/// Goes on from plans that fit to faster ones that differ in one decision each time: estimates place things
+/// well, and count bytes to within a few percent, so at the limit single decisions are tried out.
+void climb(Judging& judging, const CostBook& book);
+
+}  // namespace partita

@@ -1,0 +1,243 @@
+#include "search/judging.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "search/parallel.h"
+#include "search/write_plan.h"
+
+namespace partita {
+namespace {
+
+/// Plans judged side by side; fixed, so that what is learned does not depend on the cores.
+constexpr size_t kRound = 8;
+/// Work is counted in ops: to lower one costs as much as to walk it for so many micro-batches.
+constexpr int64_t kLowering = 10;
+constexpr int64_t kWorkPerEffort = 100'000;  // about 0.1 s of one core; times the square of the effort
+constexpr int64_t kMostWork = 4'000'000;     // of one plan: some seconds
+/// Of expectations of one kind some are off by less than all that were judged: estimates are all made the
+/// same way, recipes cut their stages elsewhere than any estimate.
+constexpr double kEstimateSlack = 0.97, kRecipeSlack = 0.9;
+/// How often an estimate is made again with less memory.
+constexpr int kTries = 3;
+
+}  // namespace
+
+Character character_of(const RecipeSpec& spec) {
+  return {spec.dp, spec.tp, spec.pp, spec.pp > 1 ? spec.schedule : ""};
+}
+
+bool ranks_before(const Candidate& a, const Candidate& b) {
+  return std::tuple(!a.lowered, a.step_seconds, a.worst_peak()) <
+         std::tuple(!b.lowered, b.step_seconds, b.worst_peak());
+}
+
+Judging::Judging(CostBook& book, const SearchRequest& request, const Freedom& freedom, SearchResult& result)
+    : book_(book), request_(request), freedom_(freedom), result_(result), judge_(book.model(), request) {
+  work_left_ = kWorkPerEffort * request.effort * request.effort;
+}
+
+// Estimates are off by what waits for each other, which the mesh and the schedule decide; recipes also by
+// where their stages are cut and by what is computed again.
+Judging::Kind Judging::kind_of(const Entry& entry) {
+  const RecipeSpec& spec = entry.spec;
+  bool recipe = !entry.estimate;
+  return {recipe,
+          spec.dp > 1,
+          spec.tp > 1,
+          spec.sequence,
+          spec.pp > 1 ? spec.schedule : "",
+          recipe && spec.pp > 1 ? spec.chunks : 0,
+          recipe && spec.recompute};
+}
+
+void Judging::add(const Estimate& estimate, bool always) {
+  entries_.push_back(
+      {.spec = estimate.spec, .estimate = estimate, .expected = estimate.seconds, .always = always});
+}
+
+void Judging::add(const Textbook& recipe, bool always) {
+  entries_.push_back({.spec = recipe.spec, .expected = recipe.bound, .peak = recipe.peak, .always = always});
+}
+
+void Judging::drop_recipes() {
+  std::erase_if(entries_, [](const Entry& entry) { return !entry.estimate; });
+}
+
+bool Judging::stopped() const { return request_.stop && *request_.stop; }
+
+int64_t Judging::work_of(const RecipeSpec& spec) const {
+  return static_cast<int64_t>(book_.model().ops.size()) * (kLowering + spec.microbatches);
+}
+
+bool Judging::cheap(const RecipeSpec& spec) const { return work_of(spec) <= kWorkPerEffort; }
+
+// Of plans that each cost as much as many small ones, a few are judged.
+bool Judging::affordable(int64_t work) const {
+  if (work <= kWorkPerEffort) return work <= work_left_;
+  return costly_ < (request_.effort + 1) / 2 && work <= kMostWork;
+}
+
+Seconds Judging::promise(const Entry& entry) const {
+  auto known = ratios_.find(kind_of(entry));
+  if (known != ratios_.end()) return entry.expected * known->second.seconds;
+  return entry.estimate ? entry.expected * least_ratio_ : entry.expected;
+}
+
+bool Judging::worth(const Entry& entry, const std::set<Character>& seen) const {
+  if (entry.always) return true;
+  double slack = entry.estimate ? kEstimateSlack : kRecipeSlack;
+  auto known = ratios_.find(kind_of(entry));
+  double bytes = known == ratios_.end() ? 0 : known->second.bytes;
+  if (static_cast<double>(entry.peak) * bytes * slack > static_cast<double>(freedom_.memory)) return false;
+  bool fresh = seen.size() < request_.top && !seen.contains(character_of(entry.spec));
+  return fresh || promise(entry) * slack < best_;
+}
+
+/// The next entries worth judging, and their plans.
+Judging::Round Judging::next_round() {
+  std::stable_sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
+    return std::pair(!a.always, promise(a)) < std::pair(!b.always, promise(b));
+  });
+  Round round;
+  std::vector<Entry> left;
+  std::set<Character> seen = characters_;
+  for (Entry& entry : entries_) {
+    int64_t work = work_of(entry.spec);
+    if (round.size() == kRound || !worth(entry, seen) || !affordable(work)) {
+      left.push_back(std::move(entry));
+      continue;
+    }
+    std::optional<Plan> plan = write(entry);
+    if (!plan) continue;
+    costly_ += work > kWorkPerEffort;
+    work_left_ = std::max<int64_t>(work_left_ - work, 0);
+    seen.insert(character_of(entry.spec));
+    round.emplace_back(std::move(entry), *std::move(plan));
+  }
+  entries_ = std::move(left);
+  return round;
+}
+
+/// Nothing where it was judged before, or does not apply.
+std::optional<Plan> Judging::write(const Entry& entry) {
+  try {
+    Plan plan = entry.estimate ? write_plan(book_, *entry.estimate) : textbook(entry.spec);
+    plan.memory = request_.memory;
+    if (is_new(plan)) return plan;
+  } catch (const InputError& error) {
+    refuse(entry, error);
+  }
+  return std::nullopt;
+}
+
+bool Judging::is_new(Plan plan) {
+  plan.summary.clear();
+  return known_.insert(to_json(plan)).second;
+}
+
+Plan Judging::textbook(const RecipeSpec& spec) {
+  if (!recipes_) recipes_.emplace(book_.model());
+  Plan plan = recipes_->plan(spec);
+  plan.batch = book_.batch();
+  plan.cluster = request_.prices.cluster().name;
+  return plan;
+}
+
+// Costs by unit do not see what only the whole step shows; recipes are tried without knowing whether they
+// apply.
+void Judging::refuse(const Entry& entry, const InputError& error) {
+  if (entry.estimate)
+    result_.refused.push_back(fmt::format("{}: {}", summary_of(book_, *entry.estimate), error.what()));
+}
+
+void Judging::rounds(double share) {
+  int64_t kept = work_left_ - static_cast<int64_t>(share * static_cast<double>(work_left_));
+  work_left_ -= kept;
+  while (!stopped()) {
+    Round round = next_round();
+    if (round.empty()) break;
+    judge_round(round);
+  }
+  work_left_ += kept;
+  result_.interrupted = result_.interrupted || stopped();
+}
+
+void Judging::judge_round(const Round& round) {
+  std::vector<std::optional<Candidate>> made(round.size());
+  std::vector<std::optional<InputError>> failed(round.size());
+  in_parallel(round.size(), [&](size_t i) {
+    try {
+      made[i] = judge_.judge(round[i].second);
+    } catch (const InputError& error) {
+      failed[i] = error;
+    }
+  });
+  for (size_t i = 0; i < round.size(); ++i) {
+    if (failed[i]) work_left_ += work_of(round[i].first.spec), refuse(round[i].first, *failed[i]);
+    if (made[i]) take(round[i].first, *std::move(made[i]));
+  }
+}
+
+void Judging::take(const Entry& entry, Candidate candidate) {
+  candidate.spec = entry.spec;
+  candidate.estimated_seconds = entry.expected;
+  learn(entry, candidate);
+  if (candidate.fits) {
+    best_ = std::min(best_, candidate.step_seconds);
+    characters_.insert(character_of(entry.spec));
+  } else if (entry.estimate && entry.estimate->fits && entry.tries < kTries) {
+    retry(entry, candidate);
+  }
+  judged_.push_back(std::move(candidate));
+}
+
+void Judging::learn(const Entry& entry, const Candidate& candidate) {
+  double peak = static_cast<double>(candidate.worst_peak());
+  Ratios found{candidate.step_seconds / entry.expected,
+               entry.peak ? peak / static_cast<double>(entry.peak) : HUGE_VAL};
+  if (entry.estimate) least_ratio_ = std::min(least_ratio_, found.seconds);
+  auto [known, fresh] = ratios_.try_emplace(kind_of(entry), found);
+  known->second.seconds = std::min(known->second.seconds, found.seconds);
+  known->second.bytes = std::min(known->second.bytes, found.bytes);
+}
+
+// Bytes were counted too low: leave as much room as was missing.
+void Judging::retry(const Entry& entry, const Candidate& candidate) {
+  Freedom less = freedom_;
+  less.memory -= candidate.worst_peak() - freedom_.memory;
+  less.memory = std::min<Bytes>(less.memory, freedom_.memory / 100 * (99 - entry.tries));
+  Estimate next = Estimator(book_).estimate(entry.spec, less);
+  if (!next.fits || !next.refused.empty()) return;
+  add(next, entry.always);
+  entries_.back().tries = entry.tries + 1;
+}
+
+std::vector<size_t> Judging::judge_all(std::vector<Plan> plans, const RecipeSpec& spec, Seconds estimated) {
+  std::vector<Plan> tried;
+  for (Plan& plan : plans) {
+    if (work_of(spec) > work_left_ || !is_new(plan)) continue;
+    work_left_ -= work_of(spec);
+    tried.push_back(std::move(plan));
+  }
+  std::vector<std::optional<Candidate>> made(tried.size());
+  in_parallel(tried.size(), [&](size_t i) {
+    try {
+      made[i] = judge_.judge(tried[i]);
+    } catch (const InputError&) {
+      made[i].reset();  // not every mixture can be lowered
+    }
+  });
+  std::vector<size_t> places;
+  for (std::optional<Candidate>& next : made) {
+    if (!next) continue;
+    next->spec = spec;
+    next->estimated_seconds = estimated;
+    if (next->fits) best_ = std::min(best_, next->step_seconds);
+    places.push_back(judged_.size());
+    judged_.push_back(*std::move(next));
+  }
+  return places;
+}
+
+}  // namespace partita

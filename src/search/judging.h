@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "search/cost_book.h"
+#include "search/judge.h"
+#include "search/textbook.h"
+
+namespace partita {
+
+/// What makes plans differ for people: sizes of the mesh and the schedule.
+using Character = std::tuple<int64_t, int64_t, int64_t, std::string>;
+Character character_of(const RecipeSpec& spec);
+
+/// Lowered before estimated, then fast before slow.
+bool ranks_before(const Candidate& a, const Candidate& b);
+
+/// Plans that wait to be lowered and simulated, and those that were. What is worth it is judged in the order
+/// of its promise, as long as the work of the request's effort lasts, always several side by side, so that
+/// the answer does not depend on the cores. How far expectations of one kind are off is learned from those
+/// that were judged.
+class Judging {
+ public:
+  /// All must outlive it. What does not apply is added to `result.refused`.
+  Judging(CostBook& book, const SearchRequest& request, const Freedom& freedom, SearchResult& result);
+
+  /// `always`: whatever is expected of it. A plan that turns out to need more than was estimated is estimated
+  /// again with as much less memory.
+  void add(const Estimate& estimate, bool always = false);
+  /// As its recipe is written.
+  void add(const Textbook& recipe, bool always = false);
+  /// Forgets recipes that wait.
+  void drop_recipes();
+
+  /// Judges until nothing that waits is worth it. `share` of the work that is left may be used.
+  void rounds(double share = 1);
+  /// Judges plans of one recipe, those that are new and affordable; where they stand in `judged`.
+  std::vector<size_t> judge_all(std::vector<Plan> plans, const RecipeSpec& spec, Seconds estimated);
+
+  /// Could its plans be judged, by the work that is left?
+  bool affordable(const RecipeSpec& spec) const { return affordable(work_of(spec)); }
+  /// Is it cheap enough to be judged or certified without need?
+  bool cheap(const RecipeSpec& spec) const;
+  bool stopped() const;
+  /// Seconds of the fastest that fits; HUGE_VAL without one.
+  Seconds best() const { return best_; }
+  const std::vector<Candidate>& judged() const { return judged_; }
+  /// Of those that fit.
+  const std::set<Character>& characters() const { return characters_; }
+  void certify(const Plan& plan) { judge_.certify(plan); }
+
+ private:
+  /// Expectations that are off for the same reasons.
+  using Kind = std::tuple<bool, bool, bool, bool, std::string, int64_t, bool>;
+  struct Entry {
+    RecipeSpec spec;
+    std::optional<Estimate> estimate;  // none: as its recipe is written
+    Seconds expected = 0;              // estimated, or a bound
+    Bytes peak = 0;                    // about; 0: not known
+    bool always = false;
+    int tries = 0;
+  };
+  /// What was judged over what was expected, at least.
+  struct Ratios {
+    double seconds = 1, bytes = 1;
+  };
+  using Round = std::vector<std::pair<Entry, Plan>>;
+
+  static Kind kind_of(const Entry& entry);
+  int64_t work_of(const RecipeSpec& spec) const;
+  bool affordable(int64_t work) const;
+  Seconds promise(const Entry& entry) const;
+  bool worth(const Entry& entry, const std::set<Character>& seen) const;
+  Round next_round();
+  std::optional<Plan> write(const Entry& entry);
+  Plan textbook(const RecipeSpec& spec);
+  bool is_new(Plan plan);
+  void refuse(const Entry& entry, const InputError& error);
+  void judge_round(const Round& round);
+  void take(const Entry& entry, Candidate candidate);
+  void learn(const Entry& entry, const Candidate& candidate);
+  void retry(const Entry& entry, const Candidate& candidate);
+
+  CostBook& book_;
+  const SearchRequest& request_;
+  const Freedom& freedom_;
+  SearchResult& result_;
+  Judge judge_;
+  std::optional<RecipeBook> recipes_;
+  std::vector<Entry> entries_;
+  std::vector<Candidate> judged_;
+  std::set<std::string> known_;  // plans, as text
+  std::set<Character> characters_;
+  std::map<Kind, Ratios> ratios_;
+  double least_ratio_ = 1;  // of estimates
+  Seconds best_ = HUGE_VAL;
+  int64_t work_left_ = 0;
+  int costly_ = 0;  // judged
+};
+
+}  // namespace partita

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "search/judging.h"
+
+namespace partita {
+
+/// Estimates recipes that were judged again, with everything stored alike and with other limits of memory,
+/// and leaves them with `judging`.
+void refine(Judging& judging, const CostBook& book, const Freedom& freedom);
+
+}  // namespace partita

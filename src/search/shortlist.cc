@@ -1,0 +1,104 @@
+#include "search/shortlist.h"
+
+#include <algorithm>
+
+#include "search/parallel.h"
+#include "search/write_plan.h"
+
+namespace partita {
+namespace {
+
+class Shortlist {
+ public:
+  Shortlist(Judging& judging, CostBook& book, const SearchRequest& request, const Leads& leads,
+            SearchResult& result)
+      : judging_(judging), book_(book), request_(request), leads_(leads), result_(result) {}
+
+  void write() {
+    result_.lowered = static_cast<int64_t>(judging_.judged().size());
+    for (const Candidate& candidate : judging_.judged())
+      (candidate.fits ? result_.fitting : result_.beyond).push_back(candidate);
+    if (judging_.characters().size() < request_.top) add_estimated();
+    std::stable_sort(result_.fitting.begin(), result_.fitting.end(), ranks_before);
+    keep_characters();
+    std::stable_sort(result_.beyond.begin(), result_.beyond.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.worst_peak() < b.worst_peak(); });
+    keep_least();
+    certify_shown();
+  }
+
+ private:
+  void add_estimated() {
+    std::set<Character> seen = judging_.characters();
+    for (const Estimate& estimate : leads_.fitting)
+      if (seen.insert(character_of(estimate.spec)).second) result_.fitting.push_back(estimated(estimate));
+    if (judging_.judged().empty())
+      for (const auto* list : {&leads_.beyond, &leads_.plain})
+        for (const Estimate& estimate : *list)
+          if (!estimate.fits) result_.beyond.push_back(estimated(estimate));
+  }
+
+  Candidate estimated(const Estimate& estimate) {
+    Candidate candidate{.plan = write_plan(book_, estimate), .spec = estimate.spec};
+    candidate.plan.memory = request_.memory;
+    candidate.step_seconds = candidate.estimated_seconds = estimate.seconds;
+    candidate.fits = estimate.fits;
+    int64_t mesh = estimate.spec.dp * estimate.spec.tp;
+    for (Bytes peak : estimate.peak_bytes)
+      candidate.peak_bytes.insert(candidate.peak_bytes.end(), mesh, peak);
+    return candidate;
+  }
+
+  bool is_plain(const Candidate& candidate) const {
+    return !leads_.plain.empty() && candidate.plan.store.empty() && candidate.plan.recompute.empty() &&
+           candidate.plan.loops.empty() && candidate.spec.dp == leads_.plain.front().spec.dp &&
+           candidate.spec.microbatches == 1;
+  }
+
+  void keep_characters() {
+    std::set<Character> seen;
+    std::vector<Candidate> kept, plain;
+    for (Candidate& candidate : result_.fitting) {
+      bool fresh = kept.size() < request_.top && seen.insert(character_of(candidate.spec)).second;
+      if (fresh)
+        kept.push_back(std::move(candidate));
+      else if (is_plain(candidate) && plain.empty())
+        plain.push_back(std::move(candidate));
+    }
+    if (request_.top > 1)
+      for (Candidate& candidate : plain) kept.push_back(std::move(candidate));
+    result_.fitting = std::move(kept);
+  }
+
+  void keep_least() {
+    std::set<std::string> seen;
+    std::vector<Candidate> kept;
+    for (Candidate& candidate : result_.beyond)
+      if ((kept.size() < request_.top && seen.insert(candidate.plan.summary).second) || is_plain(candidate))
+        kept.push_back(std::move(candidate));
+    result_.beyond = std::move(kept);
+  }
+
+  void certify_shown() {
+    std::vector<const Plan*> shown;
+    for (const Candidate& candidate : result_.fitting)
+      if (candidate.lowered && (shown.empty() || judging_.cheap(candidate.spec)))
+        shown.push_back(&candidate.plan);
+    in_parallel(shown.size(), [&](size_t i) { judging_.certify(*shown[i]); });
+  }
+
+  Judging& judging_;
+  CostBook& book_;
+  const SearchRequest& request_;
+  const Leads& leads_;
+  SearchResult& result_;
+};
+
+}  // namespace
+
+void write_shortlist(Judging& judging, CostBook& book, const SearchRequest& request, const Leads& leads,
+                     SearchResult& result) {
+  Shortlist(judging, book, request, leads, result).write();
+}
+
+}  // namespace partita
