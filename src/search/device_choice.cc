@@ -62,11 +62,6 @@ class DeviceProblem {
   }
 
   const UnitCost& cost(int unit, bool again) const { return (again ? again_ : &keep_)->units[unit]; }
-  // Weight gradients that run on their own compute everything again for themselves.
-  Seconds third_time(int unit, bool again) const {
-    if (!again || !context_.apart) return 0;
-    return std::max(cost(unit, true).backward() - cost(unit, false).backward(), 0.0);
-  }
   double microbatches() const { return static_cast<double>(context_.microbatches); }
 
   Bytes leaves(int unit) const {
@@ -127,8 +122,7 @@ class DeviceProblem {
   ChoiceOption option(const Item& item, int code) const {
     if (item.is_unit) {
       const UnitCost& unit = cost(item.index, code == 1);
-      Seconds seconds =
-          unit.forward + unit.backward() - (loops_ ? 0 : unit.accumulate) + third_time(item.index, code == 1);
+      Seconds seconds = unit.forward + unit.backward() - (loops_ ? 0 : unit.accumulate);
       return {.seconds = microbatches() * seconds,
               .bytes = {unit.saved * item.alive, 0},
               .transient = {std::max(unit.backward_peak, unit.forward_peak - unit.saved), 0}};
@@ -268,8 +262,7 @@ class DeviceProblem {
       const UnitStorage& there = storage[u];
       seconds.forward += unit.forward + there.forward;
       seconds.input_grad += unit.input_grad + there.backward;
-      seconds.weight_grad +=
-          unit.weight_grad - (loops_ ? 0 : unit.accumulate) + third_time(stands_for_[u], again.contains(u));
+      seconds.weight_grad += unit.weight_grad - (loops_ ? 0 : unit.accumulate);
       bytes.forward_peak = std::max(bytes.forward_peak, saved + unit.forward_peak + there.gathered);
       after.push_back(saved += unit.saved);
     }

@@ -32,7 +32,6 @@ struct DeviceContext {
   const StoringPrices& prices;
   const Freedom& freedom;
   int64_t microbatches = 1;
-  bool apart = false;                          // weight gradients run on their own
   Bytes memory = 0;                            // for what is counted here
   std::map<std::string, SolvedDevice>& known;  // of devices that are alike
   std::vector<bool> tied;  // by parameter: on other devices too, so its storage is not free

@@ -36,6 +36,8 @@ class Run {
         prices_(book.prices(), spec.dp, spec.tp),
         schedule_(schedule_for(spec, watched_microbatches(spec))) {
     out_.spec = spec;
+    // Weight gradients on their own would make everything a third time.
+    if (runs_apart(schedule_)) freedom_.recompute = false;
   }
 
   Estimate run() {
@@ -94,7 +96,6 @@ class Run {
             .prices = prices_,
             .freedom = freedom_,
             .microbatches = spec_.microbatches,
-            .apart = runs_apart(schedule_),
             .memory = memory,
             .known = known_,
             .tied = tied_across_};

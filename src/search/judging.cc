@@ -15,9 +15,10 @@ constexpr size_t kRound = 8;
 constexpr int64_t kLowering = 10;
 constexpr int64_t kWorkPerEffort = 100'000;  // about 0.1 s of one core; times the square of the effort
 constexpr int64_t kMostWork = 4'000'000;     // of one plan: some seconds
-/// Of expectations of one kind some are off by less than all that were judged: estimates are all made the
-/// same way, recipes cut their stages elsewhere than any estimate.
-constexpr double kEstimateSlack = 0.97, kRecipeSlack = 0.9;
+/// Of expectations of one kind some are off by less than those that were judged. Estimates are of the very
+/// plan; recipes do not cut their stages quite as evenly as is expected of them, and what they need is up to
+/// a quarter less than expected.
+constexpr double kEstimateSlack = 0.97, kRecipeSlack = 0.9, kBytesSlack = 0.8;
 /// How often an estimate is made again with less memory.
 constexpr int kTries = 3;
 
@@ -57,7 +58,8 @@ void Judging::add(const Estimate& estimate, bool always) {
 }
 
 void Judging::add(const Textbook& recipe, bool always) {
-  entries_.push_back({.spec = recipe.spec, .expected = recipe.bound, .peak = recipe.peak, .always = always});
+  entries_.push_back(
+      {.spec = recipe.spec, .expected = recipe.seconds, .peak = recipe.peak, .always = always});
 }
 
 void Judging::drop_recipes() {
@@ -80,16 +82,14 @@ bool Judging::affordable(int64_t work) const {
 
 Seconds Judging::promise(const Entry& entry) const {
   auto known = ratios_.find(kind_of(entry));
-  if (known != ratios_.end()) return entry.expected * known->second.seconds;
+  if (known != ratios_.end()) return entry.expected * known->second;
   return entry.estimate ? entry.expected * least_ratio_ : entry.expected;
 }
 
 bool Judging::worth(const Entry& entry, const std::set<Character>& seen) const {
   if (entry.always) return true;
   double slack = entry.estimate ? kEstimateSlack : kRecipeSlack;
-  auto known = ratios_.find(kind_of(entry));
-  double bytes = known == ratios_.end() ? 0 : known->second.bytes;
-  if (static_cast<double>(entry.peak) * bytes * slack > static_cast<double>(freedom_.memory)) return false;
+  if (static_cast<double>(entry.peak) * kBytesSlack > static_cast<double>(freedom_.memory)) return false;
   bool fresh = seen.size() < request_.top && !seen.contains(character_of(entry.spec));
   return fresh || promise(entry) * slack < best_;
 }
@@ -193,13 +193,10 @@ void Judging::take(const Entry& entry, Candidate candidate) {
 }
 
 void Judging::learn(const Entry& entry, const Candidate& candidate) {
-  double peak = static_cast<double>(candidate.worst_peak());
-  Ratios found{candidate.step_seconds / entry.expected,
-               entry.peak ? peak / static_cast<double>(entry.peak) : HUGE_VAL};
-  if (entry.estimate) least_ratio_ = std::min(least_ratio_, found.seconds);
-  auto [known, fresh] = ratios_.try_emplace(kind_of(entry), found);
-  known->second.seconds = std::min(known->second.seconds, found.seconds);
-  known->second.bytes = std::min(known->second.bytes, found.bytes);
+  double ratio = candidate.step_seconds / entry.expected;
+  if (entry.estimate) least_ratio_ = std::min(least_ratio_, ratio);
+  auto [known, fresh] = ratios_.try_emplace(kind_of(entry), ratio);
+  known->second = std::min(known->second, ratio);
 }
 
 // Bytes were counted too low: leave as much room as was missing.

@@ -62,14 +62,10 @@ class Judging {
   struct Entry {
     RecipeSpec spec;
     std::optional<Estimate> estimate;  // none: as its recipe is written
-    Seconds expected = 0;              // estimated, or a bound
+    Seconds expected = 0;              // by costs of units
     Bytes peak = 0;                    // about; 0: not known
     bool always = false;
     int tries = 0;
-  };
-  /// What was judged over what was expected, at least.
-  struct Ratios {
-    double seconds = 1, bytes = 1;
   };
   using Round = std::vector<std::pair<Entry, Plan>>;
 
@@ -98,8 +94,8 @@ class Judging {
   std::vector<Candidate> judged_;
   std::set<std::string> known_;  // plans, as text
   std::set<Character> characters_;
-  std::map<Kind, Ratios> ratios_;
-  double least_ratio_ = 1;  // of estimates
+  std::map<Kind, double> ratios_;  // seconds judged over expected, at least
+  double least_ratio_ = 1;         // of estimates
   Seconds best_ = HUGE_VAL;
   int64_t work_left_ = 0;
   int costly_ = 0;  // judged

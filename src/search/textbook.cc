@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/error.h"
+#include "search/even_stages.h"
 #include "search/parallel.h"
 #include "search/recipes.h"
 
@@ -16,13 +18,18 @@ constexpr Storing kByZero[] = {Storing::kWhole, Storing::kState, Storing::kGradi
 
 bool stores(const Freedom& freedom, int zero) { return freedom.storings[static_cast<int>(kByZero[zero])]; }
 
-// Without memory to spare everything that may be computed again is.
-Textbook textbook_of(const Estimator& estimator, const RecipeSpec& spec) {
+// Recipes cut stages between operators, so evenly. Without memory to spare everything that may be computed
+// again is.
+Textbook textbook_of(const CostBook& book, const RecipeSpec& spec) {
+  if (spec.pp > 1) {
+    EvenStages even = even_stages(book, spec, kByZero[spec.zero]);
+    return {spec, even.seconds, even.peak};
+  }
   Freedom freedom{.memory = 1, .recompute = spec.recompute};
   freedom.storings.fill(false);
   freedom.storings[static_cast<int>(kByZero[spec.zero])] = true;
-  Estimate estimate = estimator.estimate(spec, freedom);
-  return {spec, estimator.bound_as_written(spec), estimate.seconds, estimate.worst_peak()};
+  Estimate estimate = Estimator(book).estimate(spec, freedom);
+  return {spec, estimate.seconds, estimate.worst_peak()};
 }
 
 std::vector<RecipeSpec> written(const SearchRequest& request, int64_t batch) {
@@ -47,16 +54,19 @@ std::vector<Textbook> textbook_recipes(CostBook& book, const SearchRequest& requ
   std::set<CostKey> keys;
   for (const RecipeSpec& spec : specs) keys.insert(book.key_of(spec));
   book.measure({keys.begin(), keys.end()});
-  Estimator estimator(book);
   std::vector<Textbook> all(specs.size()), out;
   in_parallel(specs.size(), [&](size_t i) {
     if (!book.table(book.key_of(specs[i])).refused.empty()) return;
-    all[i] = textbook_of(estimator, specs[i]);
+    try {
+      all[i] = textbook_of(book, specs[i]);
+    } catch (const InputError&) {
+      return;  // micro-batches that do not suit the schedule
+    }
   });
   for (Textbook& one : all)
-    if (one.bound > 0) out.push_back(std::move(one));
+    if (one.seconds > 0) out.push_back(std::move(one));
   std::stable_sort(out.begin(), out.end(),
-                   [](const Textbook& a, const Textbook& b) { return a.bound < b.bound; });
+                   [](const Textbook& a, const Textbook& b) { return a.seconds < b.seconds; });
   return out;
 }
 

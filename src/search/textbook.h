@@ -8,15 +8,14 @@
 namespace partita {
 
 /// A recipe as people write it: all parameters stored alike, all repeated modules computed again or none,
-/// stages cut by flops; and what it cannot be below and about takes, by costs of units.
+/// stages cut by flops; and what it about takes, by costs of units.
 struct Textbook {
   RecipeSpec spec;
-  Seconds bound = 0;
-  Seconds seconds = 0;  // with stages cut between units; 0: not known
-  Bytes peak = 0;       // the same, of the worst device
+  Seconds seconds = 0;
+  Bytes peak = 0;  // of the worst device
 };
 
-/// All that the request allows, those of the least bound first. Measures what it needs in `book`.
+/// All that the request allows, fastest first. Measures what it needs in `book`.
 std::vector<Textbook> textbook_recipes(CostBook& book, const SearchRequest& request);
 
 }  // namespace partita
