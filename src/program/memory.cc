@@ -4,8 +4,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "program/held_bytes.h"
 #include "program/local_view.h"
-#include "program/slot_table.h"
+#include "program/outside.h"
 #include "program/view_strides.h"
 
 namespace partita {
@@ -49,51 +50,52 @@ class Hidden {
   std::unordered_map<const Instr*, Entry> entries_;
 };
 
-/// Walks one rank twice: what a storage turns out to be for is known only at the end of the first time.
+/// What bodies did, and the slots outside of them; ranks and micro-batches that run one on the same share it.
+struct BodiesBytes {
+  explicit BodiesBytes(const Program& program) : known(program.bodies.size()) {
+    for (const Body& body : program.bodies) outside.push_back(outside_of(body));
+  }
+  std::vector<std::vector<Slot>> outside;
+  std::vector<std::vector<BodyBytes>> known;
+};
+/// Ways in which one body is given things that are worth remembering: a few, and not at all where each run
+/// differs.
+constexpr size_t kMostWays = 8;
+
+/// Walks one rank.
 class RankWalk {
  public:
-  RankWalk(const Model& model, const Program& program, const RankProgram& rank, Hidden& hidden)
-      : model_(model), program_(program), rank_(rank), hidden_(hidden), names_(rank, program.microbatches) {
-    for (const auto& [parameter, gradient] : model.gradients) gradients_.insert(gradient);
-  }
+  RankWalk(const Model& model, const Program& program, const RankProgram& rank,
+           const std::set<TensorId>& gradients, Hidden& hidden, BodiesBytes& bodies)
+      : model_(model),
+        program_(program),
+        rank_(rank),
+        gradients_(gradients),
+        hidden_(hidden),
+        bodies_(bodies),
+        held_(rank, program.microbatches) {}
 
-  RankMemory run() {
-    walk();
+  /// `causes`: of all storages, where they are known.
+  RankMemory run(const std::vector<Cause>* causes) {
+    if (causes) held_.know(*causes);
+    for (const Load& load : rank_.loads) take_load(load);
+    note(held_.held(), -1, -1);
+    for (size_t a = 0; a < rank_.actions.size(); ++a) {
+      memory_.during.push_back(held_.held().all);
+      act(rank_.actions[a], static_cast<int32_t>(a));
+    }
     for (const Result& result : rank_.results)
-      if (result.kind == Result::kGradient) belongs(name(result.slot).storage, Cause::kGradients);
-    std::vector<Storage> known = std::move(storages_);
-    storages_.clear();
-    causes_ = &known;
-    walk();
+      if (result.kind == Result::kGradient) held_.belongs(name(result.slot).storage, Cause::kGradients);
     return std::move(memory_);
   }
 
+  const std::vector<Cause>& causes() const { return held_.causes(); }
+
  private:
-  struct Storage {
-    Bytes bytes = 0;
-    int names = 0;
-    Cause cause = Cause::kTemporary;
-  };
-  struct Name {
-    int storage = -1;
-    TypeId type;
-    Shape gaps;  // strides of a view that has others than its type says
-  };
+  using Name = HeldBytes::Name;
 
-  Name& name(Slot slot) { return names_.at(slot, microbatch_); }
-
-  void walk() {
-    memory_ = {};
-    held_.fill(0);
-    current_ = 0;
-    names_ = SlotTable<Name>(rank_, program_.microbatches);
-    for (const Load& load : rank_.loads) take_load(load);
-    mark(-1, -1, 0);
-    for (size_t a = 0; a < rank_.actions.size(); ++a) {
-      memory_.during.push_back(current_);
-      act(rank_.actions[a], static_cast<int32_t>(a));
-    }
-  }
+  Name& name(Slot slot) { return held_.name(slot, microbatch_); }
+  void give(Slot slot, int32_t storage, TypeId type) { held_.give(slot, microbatch_, storage, type); }
 
   void take_load(const Load& load) {
     Role role = model_[load.tensor].role;
@@ -101,26 +103,41 @@ class RankWalk {
                   : role == Role::kBatchInput ? Cause::kActivations
                                               : Cause::kParameters;
     microbatch_ = load.microbatch;
-    give(load.slot, allocate(bytes_of(program_[load.type]), cause), load.type);
+    give(load.slot, held_.allocate(bytes_of(program_[load.type]), cause), load.type);
   }
 
   void act(const Action& action, int32_t number) {
     microbatch_ = action.microbatch;
-    if (action.kind == ActionKind::kFree) drop(action.slot);
+    if (action.kind == ActionKind::kFree) held_.drop(action.slot, microbatch_);
     if (action.kind == ActionKind::kPostReceive) {
-      give(action.slot, allocate(bytes_of(program_[action.type]), Cause::kCommunication), action.type);
-      mark(number, -1, 0);
+      give(action.slot, held_.allocate(bytes_of(program_[action.type]), Cause::kCommunication), action.type);
+      note(held_.held(), number, -1);
     }
-    if (action.kind != ActionKind::kRun) return;
-    const Body& body = program_[action.body];
-    names_.open(body);
-    for (size_t i = 0; i < body.instrs.size(); ++i) execute(body.instrs[i], number, static_cast<int32_t>(i));
+    if (action.kind == ActionKind::kRun) run_body(action.body, number);
   }
 
-  void execute(const Instr& instr, int32_t action, int32_t number) {
+  void run_body(BodyId id, int32_t number) {
+    const std::vector<Slot>& outside = bodies_.outside[id.value];
+    std::vector<BodyBytes>& known = bodies_.known[id.value];
+    CausedBytes begun = held_.held();
+    for (const BodyBytes& body : known)
+      if (held_.again(body, outside, microbatch_)) return note_body(body, begun, number);
+    const Body& body = program_[id];
+    held_.enter(body, outside, microbatch_);
+    for (size_t i = 0; i < body.instrs.size(); ++i) execute(body.instrs[i], static_cast<int32_t>(i));
+    BodyBytes did = held_.leave(outside, microbatch_);
+    note_body(did, begun, number);
+    if (known.size() < kMostWays) known.push_back(std::move(did));
+  }
+
+  void note_body(const BodyBytes& body, CausedBytes begun, int32_t number) {
+    if (body.instr >= 0) note(begun += body.peak, number, body.instr);
+  }
+
+  void execute(const Instr& instr, int32_t number) {
     switch (instr.kind) {
       case InstrKind::kCompute:
-        compute(instr, action, number);
+        compute(instr, number);
         break;
       case InstrKind::kAllGather:
       case InstrKind::kReduceScatter:
@@ -133,17 +150,17 @@ class RankWalk {
         make(instr, Cause::kTemporary);
         break;
       default:
-        rename(instr, action, number);
+        rename(instr, number);
     }
-    mark(action, number, 0);
-    for (Slot slot : instr.drop) drop(slot);
+    held_.mark(number, 0);
+    for (Slot slot : instr.drop) held_.drop(slot, microbatch_);
   }
 
   void make(const Instr& instr, Cause cause) {
-    give(instr.out[0], allocate(bytes_of(program_[instr.types[0]]), cause), instr.types[0]);
+    give(instr.out[0], held_.allocate(bytes_of(program_[instr.types[0]]), cause), instr.types[0]);
   }
 
-  void compute(const Instr& instr, int32_t action, int32_t number) {
+  void compute(const Instr& instr, int32_t number) {
     if (instr.into >= 0) return accumulate(instr);
     std::vector<TypeId> in;
     for (Slot slot : instr.in) in.push_back(name(slot).type);
@@ -158,7 +175,7 @@ class RankWalk {
       }
       bool gradient = gradients_.contains(model_[instr.op].outputs[o]);
       int storage = instr.view ? name(instr.in[0]).storage
-                               : allocate(bytes, gradient ? Cause::kGradients : Cause::kTemporary);
+                               : held_.allocate(bytes, gradient ? Cause::kGradients : Cause::kTemporary);
       if (!instr.view) {
         give(instr.out[o], storage, instr.types[o]);
         continue;
@@ -168,7 +185,7 @@ class RankWalk {
       give(instr.out[o], storage, instr.types[o]);
       if (strides != program_[instr.types[o]].strides) name(instr.out[o]).gaps = std::move(strides);
     }
-    mark(action, number, unkept + workspace);
+    held_.mark(number, unkept + workspace);
   }
 
   Lie lie(Slot slot) {
@@ -197,65 +214,33 @@ class RankWalk {
   void accumulate(const Instr& instr) {
     Name there = name(instr.in[instr.into]);
     if (gradients_.contains(model_[instr.sum ? instr.sum : instr.op].outputs[0]))
-      belongs(there.storage, Cause::kGradients);
+      held_.belongs(there.storage, Cause::kGradients);
     if (instr.out[0] == instr.in[instr.into]) return;
     give(instr.out[0], there.storage, there.type);
     name(instr.out[0]).gaps = std::move(there.gaps);
   }
 
   /// The others keep the storage of their first input.
-  void rename(const Instr& instr, int32_t action, int32_t number) {
+  void rename(const Instr& instr, int32_t number) {
     Name first = name(instr.in[0]);
-    if (instr.kind == InstrKind::kAdd && cause(name(instr.in[1]).storage) == Cause::kGradients)
-      belongs(first.storage, Cause::kGradients);
+    if (instr.kind == InstrKind::kAdd && held_.cause(name(instr.in[1]).storage) == Cause::kGradients)
+      held_.belongs(first.storage, Cause::kGradients);
     if (instr.kind == InstrKind::kOptimize) {
       const Name& gradient = name(instr.in[1]);
-      belongs(gradient.storage, Cause::kGradients);
+      held_.belongs(gradient.storage, Cause::kGradients);
       if (!lie_alike(lie(instr.in[1]), lie(instr.in[0])))
-        mark(action, number, bytes_of(program_[gradient.type]));
+        held_.mark(number, bytes_of(program_[gradient.type]));
     }
     if (instr.out[0] == instr.in[0]) return;
     give(instr.out[0], first.storage, first.type);
     name(instr.out[0]).gaps = std::move(first.gaps);
   }
 
-  int allocate(Bytes bytes, Cause cause) {
-    int id = static_cast<int>(storages_.size());
-    storages_.push_back({bytes, 0, causes_ ? (*causes_)[id].cause : cause});
-    held_[static_cast<int>(storages_[id].cause)] += bytes;
-    current_ += bytes;
-    return id;
-  }
-
-  Cause cause(int storage) const { return storages_[storage].cause; }
-
-  void belongs(int storage, Cause cause) {
-    if (!causes_) storages_[storage].cause = cause;
-  }
-
-  void give(Slot slot, int storage, TypeId type) {
-    name(slot) = {storage, type, {}};
-    ++storages_[storage].names;
-    if (slot.space != Space::kLocal && cause(storage) == Cause::kTemporary)
-      belongs(storage, Cause::kActivations);
-  }
-
-  void drop(Slot slot) {
-    Storage& storage = storages_[name(slot).storage];
-    name(slot) = {};
-    if (--storage.names > 0) return;
-    held_[static_cast<int>(storage.cause)] -= storage.bytes;
-    current_ -= storage.bytes;
-  }
-
-  /// Notes the bytes held now, and `extra` beside them.
-  void mark(int32_t action, int32_t instr, Bytes extra) {
-    Bytes now = current_ + extra;
-    if (action >= 0) memory_.during[action] = std::max(memory_.during[action], now);
-    if (now <= memory_.peak) return;
-    memory_.peak = now;
-    memory_.by_cause = held_;
-    memory_.by_cause[static_cast<int>(Cause::kTemporary)] += extra;
+  void note(const CausedBytes& held, int32_t action, int32_t instr) {
+    if (action >= 0) memory_.during[action] = std::max(memory_.during[action], held.all);
+    if (held.all <= memory_.peak) return;
+    memory_.peak = held.all;
+    memory_.by_cause = held.by_cause;
     memory_.action = action;
     memory_.instr = instr;
   }
@@ -263,13 +248,10 @@ class RankWalk {
   const Model& model_;
   const Program& program_;
   const RankProgram& rank_;
+  const std::set<TensorId>& gradients_;
   Hidden& hidden_;
-  std::set<TensorId> gradients_;
-  const std::vector<Storage>* causes_ = nullptr;
-  std::vector<Storage> storages_;
-  SlotTable<Name> names_;
-  std::array<Bytes, kCauses> held_{};
-  Bytes current_ = 0;
+  BodiesBytes& bodies_;
+  HeldBytes held_;
   int32_t microbatch_ = 0;
   RankMemory memory_;
 };
@@ -278,11 +260,18 @@ class RankWalk {
 
 std::string_view name_of(Cause cause) { return kCauseNames[static_cast<int>(cause)]; }
 
+// What a storage turns out to be for is known only when all is walked: each rank is walked twice.
 std::vector<RankMemory> memory_of(const Model& model, const Program& program) {
-  std::vector<RankMemory> memory;
+  std::set<TensorId> gradients;
+  for (const auto& [parameter, gradient] : model.gradients) gradients.insert(gradient);
   Hidden hidden(model, program);
-  for (const RankProgram& rank : program.ranks)
-    memory.push_back(RankWalk(model, program, rank, hidden).run());
+  BodiesBytes first(program), second(program);
+  std::vector<RankMemory> memory;
+  for (const RankProgram& rank : program.ranks) {
+    RankWalk finds(model, program, rank, gradients, hidden, first);
+    finds.run(nullptr);
+    memory.push_back(RankWalk(model, program, rank, gradients, hidden, second).run(&finds.causes()));
+  }
   return memory;
 }
 
