@@ -67,7 +67,7 @@ bool insert(std::vector<Region>& regions, Region region, const std::vector<int64
 
 bool covers_all(const Label& label, const std::vector<Region>& regions) {
   int64_t all = 1, held = 0;
-  for (int64_t size : loop_sizes(label)) all *= size;
+  for (const LabelStep& step : label) all *= step.loop >= 0 ? step.size : 1;
   for (const Region& region : regions) {
     int64_t volume = 1;
     for (const Span& span : region) volume *= span.length() * span.count;
@@ -97,6 +97,39 @@ void refine_missing(Addend& addend, const Addend& other) {
   addend.terms = std::move(terms);
 }
 
+/// Recognises what is complete or zero.
+Addend recognised(Addend addend) {
+  bool all = std::all_of(addend.terms.begin(), addend.terms.end(),
+                         [](const auto& t) { return covers_all(t.first, t.second); });
+  if (all) return {};
+  addend.zero =
+      std::all_of(addend.terms.begin(), addend.terms.end(), [](const auto& t) { return t.second.empty(); });
+  if (addend.zero) addend.terms.clear();
+  return addend;
+}
+
+/// One region of each label at most, so that there is nothing to merge.
+bool is_plain(const Addend& addend) {
+  return std::all_of(addend.terms.begin(), addend.terms.end(), [](const auto& term) {
+    return term.second.empty() || (term.second.size() == 1 && !empty(term.second[0]));
+  });
+}
+
+bool has_labels_of(const Addend& a, const Addend& b) {
+  return std::equal(a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first; });
+}
+
+/// Adds the regions of `more`, which has the same labels.
+void insert_all(Addend& into, const Addend& more) {
+  auto from = more.terms.begin();
+  for (auto& [label, regions] : into.terms) {
+    for (const Region& region : from->second)
+      if (!insert(regions, region, loop_sizes(label))) throw Clash(Clash::kTwice, label, region);
+    ++from;
+  }
+}
+
 }  // namespace
 
 Addend settled(Addend addend) {
@@ -109,12 +142,7 @@ Addend settled(Addend addend) {
         throw Clash(Clash::kTwice, label, region);
     out.terms[label] = std::move(regions);
   }
-  bool all = std::all_of(out.terms.begin(), out.terms.end(),
-                         [](const auto& t) { return covers_all(t.first, t.second); });
-  if (all) return {};
-  out.zero = std::all_of(out.terms.begin(), out.terms.end(), [](const auto& t) { return t.second.empty(); });
-  if (out.zero) out.terms.clear();
-  return out;
+  return recognised(std::move(out));
 }
 
 Addend operator+(const Addend& left, const Addend& right) {
@@ -122,15 +150,19 @@ Addend operator+(const Addend& left, const Addend& right) {
   if (right.zero) return left;
   if (left.complete() && right.complete()) throw Clash(Clash::kBothWhole);
   if (left.complete() || right.complete()) throw Clash(Clash::kOneWhole);
-  Addend a = left, b = right;
+  Addend a = left;
+  // What micro-batches add up is this nearly always.
+  if (has_labels_of(left, right) && is_plain(left) && is_plain(right)) {
+    insert_all(a, right);
+    return recognised(std::move(a));
+  }
+  Addend b = right;
   refine_missing(a, right);
   refine_missing(b, left);
   for (auto* sides : {&a, &b})
     for (const auto& [label, regions] : sides->terms)
       if (!(sides == &a ? b : a).terms.contains(label)) throw Clash(Clash::kCutDifferently, label);
-  for (auto& [label, regions] : a.terms)
-    for (const Region& region : b.terms[label])
-      if (!insert(regions, region, loop_sizes(label))) throw Clash(Clash::kTwice, label, region);
+  insert_all(a, b);
   return settled(std::move(a));
 }
 

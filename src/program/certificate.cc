@@ -21,20 +21,29 @@ Certifier::Certifier(const Model& model, const Atoms& atoms, const Program& prog
       rules_(model, atoms),
       gradients_(rules_, program.optimizer),
       verified_(program.bodies.size()),
-      applied_(program.ranks.size(), std::vector<std::vector<Applied>>(program.bodies.size())) {
+      applied_(program.ranks.size(), std::vector<std::vector<Applied>>(program.bodies.size())),
+      last_runs_(program.ranks.size()),
+      courses_(program.ranks.size()),
+      walker_(program),
+      parcels_(walker_.transfers()) {
   for (const RankProgram& rank : program.ranks) ranks_.emplace_back(rank, program.microbatches);
   for (size_t b = 0; b < program.bodies.size(); ++b) verified_[b].resize(program.bodies[b].instrs.size());
+  for (const Body& body : program.bodies) repeats_.push_back(repeat_of(body));
+  for (size_t r = 0; r < program.ranks.size(); ++r) {
+    last_runs_[r].resize(program.bodies.size());
+    for (const Action& action : program.ranks[r].actions)
+      if (action.kind == ActionKind::kRun) ++last_runs_[r][action.body.value].times;
+  }
 }
 
 std::vector<std::string> Certifier::run(std::vector<Made>* made) {
   made_ = made;
   for (size_t r = 0; r < ranks_.size(); ++r) load(static_cast<int32_t>(r));
-  Walker walker(program_);
-  while (const Event* event = walker.next()) {
+  while (const Event* event = walker_.next()) {
     happen(*event);
     if (wrong_.size() >= kMaxSentences) return std::move(wrong_);
   }
-  std::string story = walker.story();
+  std::string story = walker_.story();
   if (!story.empty()) wrong_.push_back("deadlock: " + story);
   return wrong_.empty() ? check_outcome(rules_, program_, fold_, ranks_) : std::move(wrong_);
 }
@@ -89,14 +98,16 @@ Known Certifier::shared_in_time(int32_t rank, size_t k, const Known& value, Know
 
 void Certifier::happen(const Event& event) {
   const At& at = event.members[0];
+  for (const At& member : event.members)
+    if (member.instr == 0) begin_body(member);
   switch (event.kind) {
     case Event::kInstr:
-      return happen_instr(at);
+      return courses_[at.rank].again ? walker_.skip(at.rank, true) : happen_instr(at);
     case Event::kCollective:
-      return happen_collective(event.members);
-    case Event::kReturn:
-      for (Slot slot : ranks_[at.rank].leave()) say(at, fmt::format("never drops {}", to_text(slot)));
+      if (!meet_again(event.members)) happen_collective(event.members);
       return;
+    case Event::kReturn:
+      return end_body(at);
     case Event::kFree:
       allowed(at, [&] { ranks_[at.rank].drop(action_at(at).slot, microbatch(at), at); });
       return;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "program/body_run.h"
 #include "program/gradient_rules.h"
 #include "program/ledger.h"
 #include "program/made.h"
@@ -75,6 +75,25 @@ class Certifier {
   void happen_transfer(const Event& event, const At& at);
   void arrive(const Event& event, const Action& action, Ledger& ledger);
 
+  // --- A body that is given the same again ---
+
+  /// A run of each body on a rank that the next ones are compared with.
+  struct LastRun {
+    std::unique_ptr<BodyRun> run;
+    int32_t times = 0;   // that the rank runs it
+    int32_t missed = 0;  // that it was given something else
+  };
+  LastRun& last_run(const At& at) { return last_runs_[at.rank][action_at(at).body.value]; }
+  void begin_body(const At& at);
+  /// From here on what was taken as done again is looked at.
+  void look_back(const At& at);
+  void end_body(const At& at);
+  void do_again(const At& at, const BodyRun& run);
+  void add_again(const At& at, const std::vector<Holding>& addends, const Ledger::Again& storages);
+  /// Is the meeting one that all members have had before, all as they are now?
+  bool meet_again(const std::vector<At>& members);
+  void note_adding(const At& at, const Instr& instr, const std::vector<Holding>& in);
+
   // --- Instructions ---
 
   void happen_instr(const At& at);
@@ -83,6 +102,7 @@ class Certifier {
   void forget_outputs(const At& at, const Instr& instr);
   void drop_all(const At& at, const Instr& instr);
   void do_instr(const At& at, const Instr& instr, Ledger& ledger);
+  void do_instr(const At& at, const Instr& instr, std::vector<Holding> in, Ledger& ledger);
   static Known settled_at(const Known& meaning, int32_t microbatch);
   Known lasting(const At& at, Slot slot, const Known& meaning) const;
   /// Runs `rule` on the inputs; where they are not all known for all micro-batches, on those of this one.
@@ -94,6 +114,7 @@ class Certifier {
     } catch (const Refused&) {
       if (std::none_of(in.begin(), in.end(), moves)) throw;
     }
+    of_one_microbatch_ = true;
     std::vector<Holding> now = in;
     for (Holding& value : now) value.meaning = settled_at(value.meaning, microbatch(at));
     return rule(now);
@@ -127,6 +148,8 @@ class Certifier {
 
   void happen_collective(const std::vector<At>& members);
   void do_collective(const std::vector<At>& members);
+  void take(const At& at, const Holding& in, const Meeting& meeting);
+  void end_collective(const At& at);
   /// The mesh axes that a collective runs along inside of a class.
   const std::vector<int>& axes_at(const At& at) const;
   Holding read_member(const At& at, int32_t first) const;
@@ -144,7 +167,13 @@ class Certifier {
       verified_;  // body, instruction: operand types last found right
   std::vector<std::vector<std::vector<Applied>>> applied_;  // rank, body, instruction: what it last did
   std::vector<Ledger> ranks_;
-  std::map<int32_t, Parcel> parcels_;
+  std::vector<Repeat> repeats_;                  // by body
+  std::vector<std::vector<LastRun>> last_runs_;  // rank, body
+  std::vector<Course> courses_;                  // by rank
+  int64_t meetings_ = 0;
+  bool of_one_microbatch_ = false;  // what was done last is not so in all micro-batches
+  Walker walker_;
+  std::vector<Parcel> parcels_;  // by transfer
   std::vector<std::string> wrong_;
   std::vector<Made>* made_ = nullptr;
 };

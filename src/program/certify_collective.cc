@@ -6,9 +6,28 @@ namespace partita {
 
 void Certifier::happen_collective(const std::vector<At>& members) {
   for (const At& at : members) ranks_[at.rank].enter(program_[action_at(at).body]);
+  of_one_microbatch_ = false;
+  ++meetings_;
   if (!allowed(members[0], [&] { do_collective(members); }))
     for (const At& at : members) forget_outputs(at, instr_at(at));
-  for (const At& at : members) note(at, instr_at(at)), drop_all(at, instr_at(at));
+  for (const At& at : members) {
+    if (of_one_microbatch_) courses_[at.rank].notes.reset();
+    end_collective(at);
+  }
+}
+
+void Certifier::end_collective(const At& at) {
+  note(at, instr_at(at));
+  drop_all(at, instr_at(at));
+}
+
+void Certifier::take(const At& at, const Holding& in, const Meeting& meeting) {
+  const Instr& instr = instr_at(at);
+  if (row_of(instr.kind).in_place)
+    rename(at, instr, ranks_[at.rank], in, meeting.made);
+  else
+    make(at, instr, ranks_[at.rank], meeting.made);
+  if (courses_[at.rank].notes) courses_[at.rank].notes->meetings.push_back(meeting);
 }
 
 void Certifier::do_collective(const std::vector<At>& members) {
@@ -16,7 +35,8 @@ void Certifier::do_collective(const std::vector<At>& members) {
   for (const At& at : members) in.push_back(read_member(at, members[0].rank));
   // Ranks may meet in different micro-batches; what they bring is then of these alone.
   auto apart = [&](const At& at) { return microbatch(at) != microbatch(members[0]); };
-  if (std::any_of(members.begin(), members.end(), apart))
+  of_one_microbatch_ = std::any_of(members.begin(), members.end(), apart);
+  if (of_one_microbatch_)
     for (size_t m = 0; m < members.size(); ++m)
       in[m].meaning = settled_at(in[m].meaning, microbatch(members[m]));
   check_alike(members, in);
@@ -33,15 +53,8 @@ void Certifier::do_collective(const std::vector<At>& members) {
           {instr_at(members[m]), *values[m].meaning, coordinates(members[m].rank), axes_at(members[m])});
     return collective_of(rules_, brought);
   });
-  bool in_place = row_of(instr_at(members[0]).kind).in_place;
-  for (size_t m = 0; m < members.size(); ++m) {
-    const Instr& instr = instr_at(members[m]);
-    Known meaning = remembered(members[m], after[m]);
-    if (in_place)
-      rename(members[m], instr, ranks_[members[m].rank], in[m], meaning);
-    else
-      make(members[m], instr, ranks_[members[m].rank], meaning);
-  }
+  for (size_t m = 0; m < members.size(); ++m)
+    take(members[m], in[m], {meetings_, remembered(members[m], after[m])});
 }
 
 const std::vector<int>& Certifier::axes_at(const At& at) const {

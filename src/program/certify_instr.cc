@@ -7,14 +7,23 @@ void Certifier::happen_instr(const At& at) {
   const Instr& instr = instr_at(at);
   Ledger& ledger = ranks_[at.rank];
   ledger.enter(program_[action_at(at).body]);
+  of_one_microbatch_ = false;
   if (!allowed(at, [&] { do_instr(at, instr, ledger); })) forget_outputs(at, instr);
+  if (of_one_microbatch_ && !repeats_[action_at(at).body.value].adds(at.instr))
+    courses_[at.rank].notes.reset();
   note(at, instr);
   drop_all(at, instr);
 }
 
 void Certifier::do_instr(const At& at, const Instr& instr, Ledger& ledger) {
   std::vector<Holding> in;
+  in.reserve(instr.in.size());
   for (Slot slot : instr.in) in.push_back(ledger.read(slot, microbatch(at)));
+  note_adding(at, instr, in);
+  do_instr(at, instr, std::move(in), ledger);
+}
+
+void Certifier::do_instr(const At& at, const Instr& instr, std::vector<Holding> in, Ledger& ledger) {
   settle_lasting(at, instr, in);
   bool all_known =
       std::all_of(in.begin(), in.end(), [](const Holding& value) { return value.meaning != nullptr; });
@@ -108,7 +117,8 @@ void Certifier::add(const At& at, const Instr& instr, const std::vector<Holding>
   Known sum = at_once_or_now(at, in, [&](const std::vector<Holding>& values) {
     return known(total(instr, *values[0].meaning, *values[1].meaning, a));
   });
-  rename(at, instr, ledger, in[0], remembered(at, sum));
+  bool lasts = instr.out[0].space == Space::kRank;  // and grows with every micro-batch
+  rename(at, instr, ledger, in[0], lasts ? sum : remembered(at, sum));
 }
 
 Meaning Certifier::total(const Instr& instr, const Meaning& there, const Meaning& more,

@@ -24,11 +24,29 @@ struct Holding {
   At made;                   // the instruction that gave the name; no action where it was loaded or arrived
 };
 
+/// Are they the same, but for their storages and who made them?
+inline bool alike(const Holding& a, const Holding& b) {
+  return a.meaning == b.meaning && a.type == b.type && a.sends == b.sends && a.receiving == b.receiving &&
+         a.overlapping == b.overlapping;
+}
+
+struct Repeat;
+struct BodyRun;
+
 /// Who lives in which slot of one rank. Every function is Refused where the Program breaks the rules of
 /// lifetimes: reading what was never written, already dropped, still arriving, or changed in place under
 /// another name; writing over something alive; dropping or changing what is being sent.
 class Ledger {
  public:
+  struct Cell {
+    std::optional<Holding> value;
+    At died;
+  };
+  struct Storage {
+    int32_t changes = 0, sends = 0;
+    At changed;
+  };
+
   Ledger(const RankProgram& rank, int32_t microbatches);
 
   const Holding& read(Slot slot, int32_t microbatch) const;
@@ -59,23 +77,36 @@ class Ledger {
   };
   std::vector<Alive> alive() const;
 
+  // --- A run of a body, and the same again (body_run.h) ---
+
+  /// Notes what a body is given; false where a sum shares its storage with something else.
+  bool begin_run(const Repeat& repeat, int32_t microbatch, BodyRun& run);
+  /// Notes what it leaves.
+  void end_run(const Repeat& repeat, int32_t microbatch, BodyRun& run);
+  /// Is the body given what it was given then?
+  bool is_given(const Repeat& repeat, int32_t microbatch, const BodyRun& run);
+  /// Storages of a run that is done again: those named before, and one for all that it makes for itself.
+  struct Again {
+    std::vector<int32_t> storages;
+    int32_t own = -1;
+  };
+  Again begin_again(const Repeat& repeat, int32_t microbatch);
+  /// Leaves what that run left. REQUIRES: is_given; `at` is the run that ends.
+  void end_again(const Repeat& repeat, int32_t microbatch, const BodyRun& run, const At& at, Again again);
+
  private:
-  struct Cell {
-    std::optional<Holding> value;
-    At died;
-  };
-  struct Storage {
-    int32_t changes = 0, sends = 0;
-    At changed;
-  };
-  Cell& cell(Slot slot, int32_t microbatch);
-  const Cell& cell(Slot slot, int32_t microbatch) const {
-    return const_cast<Ledger*>(this)->cell(slot, microbatch);
-  }
   Holding& live(Slot slot, int32_t microbatch, const char* doing);
+
+  void number(int32_t storage);
+  void number_all(const std::vector<Slot>& slots, int32_t microbatch);
+  void forget_numbers();
+  bool sums_are_apart(const std::vector<Slot>& sums, int32_t microbatch) const;
+  std::vector<Cell> numbered_cells(const std::vector<Slot>& slots, int32_t microbatch) const;
 
   SlotTable<Cell> cells_;
   std::vector<Storage> storages_;
+  std::vector<int32_t> numbers_;   // by storage; -1: none
+  std::vector<int32_t> numbered_;  // storages with a number, in its order
   bool inside_ = false;
 };
 

@@ -8,7 +8,13 @@
 
 namespace partita {
 
-Walker::Walker(const Program& program) : program_(program), queued_(program.ranks.size(), true) {
+Walker::Walker(const Program& program)
+    : program_(program),
+      queued_(program.ranks.size(), true),
+      skips_(program.ranks.size()),
+      routes_(routes_of(program)),
+      sent_(routes_.transfers),
+      posted_(routes_.transfers) {
   for (size_t r = 0; r < program.ranks.size(); ++r) {
     at_.push_back({static_cast<int32_t>(r), 0, 0});
     ready_.push_back(static_cast<int32_t>(r));
@@ -24,6 +30,8 @@ const Event* Walker::next() {
   }
   return nullptr;
 }
+
+void Walker::skip(int32_t rank, bool skips) { skips_[rank] = skips; }
 
 bool Walker::done(int32_t rank) const {
   return static_cast<size_t>(at_[rank].action) >= program_.ranks[rank].actions.size();
@@ -63,7 +71,11 @@ bool Walker::step(int32_t rank) {
 bool Walker::step_body(int32_t rank, const Action& action) {
   At& at = at_[rank];
   const Body& body = program_[action.body];
+  while (skips_[rank] && static_cast<size_t>(at.instr) < body.instrs.size() &&
+         !row_of(body.instrs[at.instr].kind).collective)
+    ++at.instr;
   if (static_cast<size_t>(at.instr) == body.instrs.size()) {
+    skips_[rank] = false;
     emit(Event::kReturn, {{rank, at.action, -1}});
     at = {rank, at.action + 1, 0};
     return true;
@@ -106,22 +118,10 @@ bool Walker::step_collective(int32_t rank, const Instr& instr) {
   return true;
 }
 
-int32_t Walker::transfer_of(const Channel& channel, int32_t ordinal) {
-  std::vector<int32_t>& ids = channels_[channel];
-  if (static_cast<size_t>(ordinal) == ids.size()) {
-    ids.push_back(static_cast<int32_t>(sent_.size()));
-    sent_.push_back(false);
-    posted_.push_back(false);
-  }
-  return ids[ordinal];
-}
-
 bool Walker::step_transfer(int32_t rank, const Action& action) {
   bool sending = action.kind == ActionKind::kSend;
-  Channel channel = sending ? Channel{rank, action.peer, action.tag} : Channel{action.peer, rank, action.tag};
-  int32_t transfer = transfer_of(channel, (sending ? sends_ : posts_)[channel]++);
+  int32_t transfer = transfer_at(rank);
   (sending ? sent_ : posted_)[transfer] = true;
-  open_[{sending, rank, action.slot, action.microbatch, action.peer, action.tag}].push_back(transfer);
   wake(action.peer);
   emit(sending ? Event::kSend : Event::kPostReceive, {{rank, at_[rank].action++, -1}}, transfer);
   return true;
@@ -129,11 +129,8 @@ bool Walker::step_transfer(int32_t rank, const Action& action) {
 
 bool Walker::step_wait(int32_t rank, const Action& action) {
   bool sending = action.kind == ActionKind::kWaitSend;
-  auto found = open_.find({sending, rank, action.slot, action.microbatch, action.peer, action.tag});
-  if (found == open_.end() || found->second.empty()) return false;
-  int32_t transfer = found->second.front();
-  if (!sent_[transfer] || !posted_[transfer]) return false;
-  found->second.pop_front();
+  int32_t transfer = transfer_at(rank);
+  if (transfer < 0 || !sent_[transfer] || !posted_[transfer]) return false;
   emit(sending ? Event::kWaitSend : Event::kWaitReceive, {{rank, at_[rank].action++, -1}}, transfer);
   return true;
 }
@@ -159,8 +156,7 @@ std::string Walker::clause(int32_t rank) const {
   bool sending = action.kind == ActionKind::kWaitSend;
   std::string what = to_text(action.slot);
   if (action.slot.space == Space::kFrame) what += fmt::format(" of micro-batch {}", action.microbatch);
-  auto found = open_.find({sending, rank, action.slot, action.microbatch, action.peer, action.tag});
-  if (found == open_.end() || found->second.empty())
+  if (transfer_at(rank) < 0)
     return fmt::format("rank {} waits at action {} for a {} of {} that it has not begun", rank, at.action,
                        sending ? "send" : "receive", what);
   return fmt::format("rank {} waits at action {} {} {} {} rank {} (tag {})", rank, at.action,

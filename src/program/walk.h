@@ -1,12 +1,11 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "program/program.h"
+#include "program/routes.h"
 
 namespace partita {
 
@@ -39,19 +38,18 @@ class Walker {
 
   /// Null when nobody can move: all are done, or the rest waits for each other.
   const Event* next();
+  /// Inside of the body that it stands in a rank goes on from collective to collective, or no longer: what
+  /// lies between them happens unseen.
+  void skip(int32_t rank, bool skips);
 
   /// Empty when all ranks are done; else who waits where for whom: "rank 0 waits at action 5 to receive f3 of
   /// micro-batch 1 from rank 1 (tag 2); rank 1 waits in stage1.forward, all_reduce over ranks [1, 3], for
   /// rank 3; ...".
   std::string story() const;
 
-  int32_t transfers() const { return static_cast<int32_t>(sent_.size()); }
+  int32_t transfers() const { return routes_.transfers; }
 
  private:
-  using Channel = std::tuple<int32_t, int32_t, int32_t>;  // source, destination, tag
-  using Ticket = std::tuple<bool, int32_t, Slot, int32_t, int32_t,
-                            int32_t>;  // sending, rank, slot, micro-batch, peer, tag
-
   bool step(int32_t rank);
   bool step_body(int32_t rank, const Action& action);
   bool step_collective(int32_t rank, const Instr& instr);
@@ -64,7 +62,7 @@ class Walker {
   const Instr* collective_at(int32_t rank) const;
   const std::vector<int32_t>& group_of(int32_t rank, const Instr& instr) const;
   bool meets(int32_t rank, int32_t other) const;
-  int32_t transfer_of(const Channel& channel, int32_t ordinal);
+  int32_t transfer_at(int32_t rank) const { return routes_.transfer[rank][at_[rank].action]; }
   void emit(Event::Kind kind, std::vector<At> members, int32_t transfer = -1);
   void wake(int32_t rank);
 
@@ -76,10 +74,9 @@ class Walker {
   std::vector<At> at_;
   std::deque<int32_t> ready_;
   std::vector<bool> queued_;
-  std::map<Channel, std::vector<int32_t>> channels_;  // ids of transfers, by ordinal
-  std::map<Channel, int32_t> sends_, posts_;
-  std::map<Ticket, std::deque<int32_t>> open_;
-  std::vector<bool> sent_, posted_;
+  std::vector<bool> skips_;  // by rank
+  Routes routes_;
+  std::vector<bool> sent_, posted_;  // by transfer
   Event event_;
 };
 

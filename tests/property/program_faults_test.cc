@@ -9,6 +9,7 @@
 #include "model/build/build.h"
 #include "plan/recipe.h"
 #include "program/certificate.h"
+#include "program/certifier.h"
 #include "program_mutants.h"
 
 namespace partita {
@@ -133,6 +134,53 @@ TEST_P(Deadlocks, NameTheCollectiveOneRankLeavesOut) {
       "deadlock: rank 1 waits at action [0-9]+ in stage0[.][a-z]+, instruction [0-9]+, all_reduce over ranks "
       ".0, 1., for rank 0; rank 0 has ended");
   EXPECT_TRUE(std::regex_match(wrong.back(), story)) << wrong.back();
+}
+
+/// What the certificate says where it looks at every instruction of every micro-batch.
+std::vector<std::string> all_looked_at(const Lowered& lowered, const Program& program) {
+  std::vector<Made> made;
+  return Certifier(lowered.model, lowered.atoms, program, Fold{}).run(&made);
+}
+
+/// One micro-batch of the last rank runs a body of its own, without its k-th instruction.
+Program without(Program program, int32_t microbatch, size_t k) {
+  for (Action& action : program.ranks.back().actions) {
+    if (action.kind != ActionKind::kRun || action.microbatch != microbatch) continue;
+    if (program[action.body].instrs.size() <= k) continue;
+    program.bodies.push_back(program[action.body]);
+    program.bodies.back().instrs.erase(program.bodies.back().instrs.begin() + static_cast<ptrdiff_t>(k));
+    action.body = BodyId{static_cast<int32_t>(program.bodies.size()) - 1};
+    break;
+  }
+  return program;
+}
+
+/// The last rank runs two micro-batches, from forward to backward, in each other's places.
+Program exchanged(Program program, int32_t one, int32_t other) {
+  for (Action& action : program.ranks.back().actions) {
+    bool is_one = action.microbatch == one, is_other = action.microbatch == other;
+    if (is_one || is_other) action.microbatch = is_one ? other : one;
+  }
+  return program;
+}
+
+// Runs of a body that are given the same as one before are not looked at again: nothing may hide there.
+TEST(Again, HidesNothing) {
+  const RecipeSpec kSpecs[] = {{.tp = 2, .microbatches = 6},
+                               {.dp = 2, .zero = 2, .microbatches = 6},
+                               {.dp = 2, .zero = 3, .microbatches = 6},
+                               {.tp = 2, .pp = 2, .microbatches = 6}};
+  for (const RecipeSpec& spec : kSpecs) {
+    Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 12});
+    Lowered right = lower(model, recipe(model, spec));
+    EXPECT_EQ(certify(right.model, right.atoms, right.program), std::vector<std::string>{});
+    EXPECT_EQ(all_looked_at(right, right.program), std::vector<std::string>{});
+    std::vector<Program> wrong = {exchanged(right.program, 3, 4)};
+    for (int32_t microbatch : {1, 4})
+      for (size_t k : {0, 20, 60}) wrong.push_back(without(right.program, microbatch, k));
+    for (const Program& program : wrong)
+      EXPECT_EQ(certify(right.model, right.atoms, program), all_looked_at(right, program));
+  }
 }
 
 }  // namespace

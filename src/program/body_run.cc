@@ -1,0 +1,70 @@
+#include "program/body_run.h"
+
+#include <algorithm>
+
+#include "program/outside.h"
+#include "program/words.h"
+
+namespace partita {
+namespace {
+
+template <class T>
+bool has(const std::vector<T>& sorted, const T& item) {
+  return std::binary_search(sorted.begin(), sorted.end(), item);
+}
+
+/// The input whose storage the instruction changes; none: it makes a new one.
+std::optional<Slot> changed_by(const Instr& instr) {
+  if (instr.kind == InstrKind::kCompute && instr.into >= 0) return instr.in[instr.into];
+  return row_of(instr.kind).in_place ? std::optional(instr.in[0]) : std::nullopt;
+}
+
+std::vector<Slot> sums_of(const Body& body) {
+  std::vector<Slot> sums;
+  auto add = [&](Slot slot) {
+    if (slot.space == Space::kRank && slot.index >= 0) sums.push_back(slot);
+  };
+  for (const Instr& instr : body.instrs) {
+    for (Slot slot : instr.out) add(slot);
+    for (Slot slot : instr.drop) add(slot);
+    if (std::optional<Slot> slot = changed_by(instr)) add(*slot);
+  }
+  std::sort(sums.begin(), sums.end());
+  sums.erase(std::unique(sums.begin(), sums.end()), sums.end());
+  return sums;
+}
+
+/// Does it leave every storage alone that is not a sum's or its own?
+bool keeps_apart(const Instr& instr, const Repeat& repeat) {
+  constexpr InstrKind kKinds[] = {InstrKind::kCompute, InstrKind::kAdd,    InstrKind::kCast,
+                                  InstrKind::kSlice,   InstrKind::kConcat, InstrKind::kZeros};
+  bool kind = std::find(std::begin(kKinds), std::end(kKinds), instr.kind) != std::end(kKinds);
+  auto sum_or_none = [&](Slot slot) { return slot.index < 0 || repeat.is_sum(slot); };
+  std::optional<Slot> changed = changed_by(instr);
+  return kind && !instr.view && (!changed || repeat.is_sum(*changed)) &&
+         std::all_of(instr.out.begin(), instr.out.end(), sum_or_none);
+}
+
+}  // namespace
+
+bool Repeat::is_sum(Slot slot) const { return has(sums, slot); }
+bool Repeat::adds(int32_t instr) const { return has(adding, instr); }
+
+Repeat repeat_of(const Body& body) {
+  Repeat repeat{.possible = !body.instrs.empty(), .sums = sums_of(body)};
+  for (Slot slot : outside_of(body))
+    if (!repeat.is_sum(slot)) repeat.fixed.push_back(slot);
+  for (size_t i = 0; i < body.instrs.size(); ++i) {
+    const Instr& instr = body.instrs[i];
+    if (row_of(instr.kind).collective) repeat.stops.push_back(static_cast<int32_t>(i));
+    bool adds = false;
+    for (const std::vector<Slot>* list : {&instr.in, &instr.out, &instr.drop})
+      adds = adds || std::any_of(list->begin(), list->end(), [&](Slot slot) { return repeat.is_sum(slot); });
+    if (!adds) continue;
+    repeat.adding.push_back(static_cast<int32_t>(i));
+    repeat.possible = repeat.possible && keeps_apart(instr, repeat);
+  }
+  return repeat;
+}
+
+}  // namespace partita
