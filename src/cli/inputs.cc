@@ -73,10 +73,6 @@ Model found(const ModelInput& input) {
   return is_config(input.file, text) ? build_model(text, input.file, size) : captured(input, text);
 }
 
-}  // namespace
-
-namespace {
-
 /// Like CLI::PositiveNumber, without spelling out the largest double.
 CLI::Validator at_least_one() {
   auto wrong = [](const std::string& text) {
@@ -89,6 +85,11 @@ CLI::Validator at_least_one() {
 }
 
 }  // namespace
+
+bool is_built(const std::string& file) {
+  if (find_preset(file)) return true;
+  return fs::is_regular_file(file) && is_config(file, read_file(file));
+}
 
 void add_model_input(CLI::App& app, ModelInput& input) {
   app.add_option("MODEL", input.file,

@@ -16,6 +16,8 @@ struct ModelInput {
 };
 /// Adds the positional MODEL, --dtype, --batch and --seq. `input` must live until the verb runs.
 void add_model_input(CLI::App& app, ModelInput& input);
+/// Is a step built of it, for any batch and sequence length: of a preset or a Hugging Face config?
+bool is_built(const std::string& file);
 /// A preset or a Hugging Face config is built, a captured file read and checked; then it is retyped.
 /// InputError says what to give instead where it is none of the three.
 Model load(const ModelInput& input);

@@ -14,6 +14,7 @@
 #include "search/batch_sweep.h"
 #include "search/cost_book.h"
 #include "search/least.h"
+#include "search/objective.h"
 #include "search/search.h"
 
 namespace partita {
@@ -22,7 +23,8 @@ namespace {
 struct Options {
   ModelInput model;
   PlanRequestInput request;
-  std::string batch, output;
+  std::string batch, output, objective = "time";
+  double slowdown = 0;
 };
 
 /// Set by Ctrl-C: the search gives what it has. A signal handler reaches nothing but what is static.
@@ -47,15 +49,21 @@ std::string table(const SearchResult& result, const SearchRequest& request) {
   return text + show_tier(request.prices);
 }
 
-Json write(const Candidate& candidate, int64_t tokens, Seconds bound) {
+constexpr double kSecondsPerHour = 3600;
+
+/// `bound`: of what the objective counts.
+Json write(const Candidate& candidate, int64_t tokens, Objective objective, double bound) {
   Seconds seconds = candidate.step_seconds;
+  double cost = cost_of(objective, candidate), devices = static_cast<double>(candidate.peak_bytes.size());
+  double proved = std::min(bound / cost, 1.0);
   return {{"summary", candidate.plan.summary},
           {"step_seconds", seconds},
           {"estimated_seconds", candidate.estimated_seconds},
           {"tokens_per_second", static_cast<double>(tokens) / seconds},
           {"peak_bytes", candidate.peak_bytes},
-          {"bound_seconds", std::min(bound, seconds)},
-          {"gap", std::max(0.0, 1 - bound / seconds)},
+          {"device_hours_per_token", seconds * devices / kSecondsPerHour / static_cast<double>(tokens)},
+          {"bound_seconds", proved * seconds},
+          {"gap", 1 - proved},
           {"lowered", candidate.lowered},
           {"bubble", candidate.bubble},
           {"exposed_comm_seconds", candidate.exposed_comm_seconds},
@@ -63,19 +71,21 @@ Json write(const Candidate& candidate, int64_t tokens, Seconds bound) {
           {"plan", Json::parse(to_json(candidate.plan))}};
 }
 
-Json write(const SearchResult& result, const SearchRequest& request, const Model& model, double seconds) {
-  Json json = {{"plans", Json::array()},
-               {"lost", Json::array()},
-               {"refused", result.refused},
-               {"objective", "seconds of a step by costs of units, over the recipes looked at"},
-               {"search_seconds", seconds},
-               {"evaluated", result.evaluated},
-               {"pruned", result.pruned},
-               {"lowered", result.lowered},
+constexpr const char* kCertified[] = {
+    "seconds of a step by costs of units, over the recipes looked at",
+    "peak bytes of the worst device; nothing is proved",
+    "device-seconds of a step by costs of units, over the recipes and numbers of devices looked at"};
+
+Json write(const SearchResult& result, const SearchRequest& request, const Model& model, Objective objective,
+           double seconds) {
+  Json json = {{"plans", Json::array()},    {"lost", Json::array()},
+               {"refused", result.refused}, {"objective", kCertified[static_cast<int>(objective)]},
+               {"search_seconds", seconds}, {"evaluated", result.evaluated},
+               {"pruned", result.pruned},   {"lowered", result.lowered},
                {"batch", batch_of(model)}};
   write_tier(request.prices, json);
   for (const Candidate& candidate : result.fitting)
-    json["plans"].push_back(write(candidate, tokens_of(model), result.bound));
+    json["plans"].push_back(write(candidate, tokens_of(model), objective, result.bound));
   for (const Candidate& lost : result.beyond)
     json["lost"].push_back(
         {{"summary", lost.plan.summary}, {"peak_bytes", lost.peak_bytes}, {"reason", lost.reason}});
@@ -88,25 +98,38 @@ struct Found {
   SearchResult result;
 };
 
-Found find(const Options& options, const SearchRequest& request) {
+Model load_sized(const Options& options, int64_t batch, int64_t sequence) {
+  ModelInput input = options.model;
+  input.batch = batch;
+  input.seq = sequence;
+  return load(input);
+}
+
+Found find(const Options& options, Objective objective, const SearchRequest& request) {
+  if (options.slowdown > 0 && objective != Objective::kMemory)
+    input_error("--slowdown: is for --objective memory, and this one is {}", options.objective);
   if (options.batch != "auto") {
     Model model = load(options.model);
-    SearchResult result = search(model, request);
+    SearchResult result = search_for(objective, options.slowdown, model, request);
     return {std::move(model), std::move(result)};
   }
-  auto build = [&](int64_t batch) {
-    ModelInput input = options.model;
-    input.batch = batch;
-    return load(input);
-  };
-  BatchSweep sweep = sweep_batches(build, request);
+  if (objective == Objective::kMemory)
+    input_error("--batch auto: memory is least for the smallest batch; give the batch of a step");
+  auto build = [&](int64_t batch) { return load_sized(options, batch, options.model.seq); };
+  BatchSweep sweep = sweep_batches(build, request, objective);
   return {build(sweep.batch), std::move(sweep.result)};
 }
 
-void refuse(const Found& found, const SearchRequest& request, const Command& command, Json json) {
-  Least least = least_that_would_do(found.model, request, found.result);
-  json["least_memory"] = least.memory;
+void refuse(const Found& found, const Options& options, const SearchRequest& request, const Command& command,
+            Json json) {
+  BuildStep build = [&](int64_t batch, int64_t sequence) { return load_sized(options, batch, sequence); };
+  if (!is_built(options.model.file)) build = nullptr;
+  Least least = least_that_would_do(found.model, request, found.result, build);
+  json["least_memory"] = json["least_memory_bytes"] = least.memory;
   json["least_devices"] = least.devices;
+  json["least_nodes"] = least.nodes;
+  json["largest_batch"] = least.batch;
+  json["largest_seq"] = least.sequence;
   if (command.json) command.answer(json, "");
   throw Infeasible(fmt::format("no plan fits {} per device on {}; {}", show_bytes(request.memory),
                                request.prices.cluster().name, least.text));
@@ -121,11 +144,12 @@ void run(Options& options, const Command& command) {
     command.say(fmt::format("{} of {} recipes, best {}, bound {}", p.done, p.all,
                             p.incumbent > 0 ? show_seconds(p.incumbent) : "none yet", show_seconds(p.bound)));
   };
+  Objective objective = parse_objective(options.objective);
   auto start = std::chrono::steady_clock::now();
-  Found found = find(options, request);
+  Found found = find(options, objective, request);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  Json json = write(found.result, request, found.model, seconds);
-  if (found.result.fitting.empty()) refuse(found, request, command, std::move(json));
+  Json json = write(found.result, request, found.model, objective, seconds);
+  if (found.result.fitting.empty()) refuse(found, options, request, command, std::move(json));
   const Candidate& best = found.result.fitting.front();
   if (!options.output.empty()) write_file(options.output, to_json(best.plan));
   std::string written = options.output.empty() ? "" : fmt::format("written to {}\n", options.output);
@@ -144,6 +168,13 @@ void add_plan(CLI::App& app, Command& command) {
   app.remove_option(app.get_option("--batch"));
   app.add_option("--batch", options->batch, "the global batch; auto: the one with most tokens a second");
   add_plan_request(app, options->request);
+  app.add_option("--objective", options->objective,
+                 "what is to be least: time of a step; memory of the worst device; device-hours per token, "
+                 "which may leave devices idle")
+      ->capture_default_str();
+  app.add_option("--slowdown", options->slowdown,
+                 "with --objective memory: at most so many times as long as the fastest plan")
+      ->check(CLI::Range(1.0, 1e6));
   app.add_option("-o,--output", options->output, "write the best plan");
   app.footer("Example: partita plan gpt2-small --cluster 8xA100-80GB --memory 8GiB -o plan.json");
   app.callback([options, &command] { run(*options, command); });

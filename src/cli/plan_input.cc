@@ -1,17 +1,47 @@
 #include "cli/plan_input.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/json.h"
+#include "model/build/build.h"
 #include "model/retype.h"
 #include "program/certificate.h"
 
 namespace partita {
 
-Plan load_plan(const std::string& file) { return parse_plan(read_file(file), file); }
+namespace {
+
+// MODEL and PLAN are easily swapped.
+void refuse_models(const std::string& file) {
+  bool model = find_preset(file) || file.ends_with(".model.json") ||
+               (std::filesystem::is_regular_file(file) && is_built(file));
+  if (model)
+    input_error("{}: this is a model, and a plan is needed here; MODEL comes first, then PLAN", file);
+}
+
+int64_t agreed(const char* flag, const char* what, int64_t wanted, int64_t planned) {
+  if (wanted && planned && wanted != planned)
+    input_error("{} {}: this plan is for a {} of {}; leave {} out, or make a plan for {}", flag, wanted, what,
+                planned, flag, wanted);
+  return wanted ? wanted : planned;
+}
+
+}  // namespace
+
+Plan load_plan(const std::string& file) {
+  refuse_models(file);
+  return parse_plan(read_file(file), file);
+}
 
 // A model of several dtypes is not retyped to what its parameters have already.
 Model load(const ModelInput& input, const Plan& plan) {
-  Model model = load(input);
+  ModelInput sized = input;
+  if (is_built(input.file)) {
+    sized.batch = agreed("--batch", "batch", input.batch, plan.batch);
+    sized.seq = agreed("--seq", "sequence length", input.seq, plan.seq);
+  }
+  Model model = load(sized);
   if (!input.dtype.empty() || plan.dtype.empty() || plan.dtype == parameter_dtype(model)) return model;
   return retype(std::move(model), parse_dtype(plan.dtype, "plan: dtype"));
 }

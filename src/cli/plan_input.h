@@ -11,7 +11,8 @@ namespace partita {
 /// Reads a plan file.
 Plan load_plan(const std::string& file);
 
-/// The model that a plan is for: in the dtype of the plan where the command line names none.
+/// The model that a plan is for: in its dtype, and of its batch and sequence length where it is built, unless
+/// the command line names them. InputError where that names others.
 Model load(const ModelInput& input, const Plan& plan);
 
 /// Lowers and certifies; a refusal of our own lowering is a Bug with the certificate's first sentence. What

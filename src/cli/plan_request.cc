@@ -8,10 +8,25 @@
 namespace partita {
 namespace {
 
-/// {"dp": 4, "tp": 2, "pp": 1, "microbatches": 8, "schedule": "1f1b"}, each where it is not to change.
+/// All sizes of a plan and its schedule.
+void pin_plan(const Plan& plan, SearchRequest& request) {
+  RecipeSpec& to = request.pinned;
+  for (const MeshAxis& axis : plan.mesh)
+    if (!axis.across) (axis.name.starts_with("tp") ? to.tp : to.dp) *= axis.size;
+  to.pp = plan.ranks() / plan.mesh_size();
+  to.microbatches = plan.microbatches;
+  to.schedule = plan.schedule;
+  request.pin_dp = request.pin_tp = request.pin_pp = request.pin_microbatches = true;
+  request.pin_schedule = to.pp > 1;
+}
+
+/// {"dp": 4, "tp": 2, "pp": 1, "microbatches": 8, "schedule": "1f1b"}, each where it is not to change; or a
+/// plan.
 void read_pins(const std::string& file, SearchRequest& request) {
-  Json json = parse_json(read_file(file), file);
+  std::string text = read_file(file);
+  Json json = parse_json(text, file);
   JsonIn in(json, file);
+  if (in.has("format")) return pin_plan(parse_plan(text, file), request);
   in.only({"dp", "tp", "pp", "microbatches", "schedule"});
   auto size = [&](const char* key, int64_t& value, bool& pin) {
     pin = in.has(key);
@@ -27,6 +42,16 @@ void read_pins(const std::string& file, SearchRequest& request) {
   if (request.pin_schedule) request.pinned.schedule = in["schedule"].text();
 }
 
+void check_pins(const std::string& file, const SearchRequest& request) {
+  const RecipeSpec& pinned = request.pinned;
+  int64_t product = pinned.dp * pinned.tp * pinned.pp;
+  bool all = request.pin_dp && request.pin_tp && request.pin_pp;
+  if (request.ranks() % product || (all && request.ranks() != product))
+    input_error("{}: dp {} x tp {} x pp {} is {} devices, which {} the {} of {}", file, pinned.dp, pinned.tp,
+                pinned.pp, product, all ? "are not" : "do not divide", request.ranks(),
+                request.prices.cluster().name);
+}
+
 }  // namespace
 
 void add_plan_request(CLI::App& app, PlanRequestInput& input) {
@@ -39,7 +64,7 @@ void add_plan_request(CLI::App& app, PlanRequestInput& input) {
       ->allow_extra_args(false);
   app.add_option("--forbid", input.forbid, "not these ways")->delimiter(',')->allow_extra_args(false);
   app.add_option("--pin", input.pin,
-                 "a JSON file with what is not to change: dp, tp, pp, microbatches, schedule");
+                 "a JSON file with what is not to change: dp, tp, pp, microbatches, schedule; or a plan");
   app.add_option("--effort", input.effort, "how much work, 1 to 5: micro-batch sizes tried, plans lowered")
       ->check(CLI::Range(1, 5));
 }
@@ -53,7 +78,10 @@ SearchRequest load(const PlanRequestInput& input, ModelInput& model) {
   request.forbid = input.forbid;
   request.top = input.top;
   request.effort = input.effort;
-  if (!input.pin.empty()) read_pins(input.pin, request);
+  if (!input.pin.empty()) {
+    read_pins(input.pin, request);
+    check_pins(input.pin, request);
+  }
   return request;
 }
 

@@ -110,9 +110,9 @@ void read_header(const JsonIn& in) {
   if (in["version"].integer() != kVersion)
     in["version"].fail(fmt::format("is {}, this partita reads version {}; make the plan again",
                                    in["version"].integer(), kVersion));
-  in.only({"format", "version", "summary",   "model",    "cluster",      "memory",    "batch",
-           "dtype",  "mesh",    "unpack",    "masks",    "microbatches", "loops",     "stages",
-           "split",  "store",   "recompute", "schedule", "order",        "precision", "optimizer"});
+  in.only({"format", "version",   "summary",  "model", "cluster",      "memory",   "batch",  "seq",
+           "dtype",  "mesh",      "unpack",   "masks", "microbatches", "loops",    "stages", "split",
+           "store",  "recompute", "schedule", "order", "precision",    "optimizer"});
 }
 
 }  // namespace
@@ -121,6 +121,7 @@ std::string to_json(const Plan& plan) {
   Json out = {{"format", "partita.plan"}, {"version", kVersion},     {"summary", plan.summary},
               {"model", plan.model},      {"cluster", plan.cluster}, {"memory", plan.memory},
               {"batch", plan.batch},      {"dtype", plan.dtype}};
+  if (plan.seq) out["seq"] = plan.seq;
   out["mesh"] = Json::array();
   for (const MeshAxis& axis : plan.mesh) {
     out["mesh"].push_back({{"name", axis.name}, {"size", axis.size}});
@@ -172,6 +173,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   Plan plan{.model = in["model"].text(), .cluster = in["cluster"].text()};
   plan.memory = in["memory"].integer(0, INT64_MAX);
   plan.batch = in["batch"].integer(0, kMaxSize);
+  if (in.has("seq")) plan.seq = in["seq"].integer(0, kMaxSize);
   plan.dtype = in["dtype"].text();
   plan.mesh = read_mesh(in["mesh"]);
   if (in.has("unpack")) plan.unpack = in["unpack"].boolean();

@@ -82,6 +82,7 @@ struct Plan {
   std::string cluster;  // "4xcpu"
   Bytes memory = 0;     // limit per device; 0: what the device has
   int64_t batch = 0;    // global
+  int64_t seq = 0;      // tokens of a sample; 0: it has none, or any
   std::string dtype;
   std::vector<MeshAxis> mesh;
   bool unpack = false;  // packed parameters of unequal parts are taken apart first (layout/unpack.h)

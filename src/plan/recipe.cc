@@ -115,6 +115,13 @@ std::vector<std::string> sequence_atoms(const Model& model, const Atoms& atoms) 
   return names;
 }
 
+int64_t sequence_of(const Model& model) {
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kBatchInput && !is_floating(tensor.dtype) && tensor.shape.size() > 1)
+      return tensor.shape[1];
+  return 0;
+}
+
 std::string sequence_atom(const Model& model, const Atoms& atoms) {
   std::vector<std::string> names = sequence_atoms(model, atoms);
   return names.empty() ? "" : names[0];
@@ -139,7 +146,8 @@ std::vector<std::string> expert_atoms(const Model& model, const Atoms& atoms) {
   return names;
 }
 
-RecipeBook::RecipeBook(const Model& model) : model_(model), fingerprint_(fingerprint(model)), split_{.model = decompose(model)} {
+RecipeBook::RecipeBook(const Model& model)
+    : model_(model), fingerprint_(fingerprint(model)), split_{.model = decompose(model)} {
   split_.atoms = find_atoms(split_.model);
   if (find_packed(split_.model).empty()) return;
   unpacked_ = Stated{.model = unpack(split_.model), .atoms = {}};
@@ -276,6 +284,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (batch.empty() && (spec.dp > 1 || spec.microbatches > 1))
     input_error("recipe: the batch of this model has one sample, which dp and micro-batches cannot split");
   if (!batch.empty()) plan.batch = size_of(split_.atoms, batch);
+  plan.seq = sequence_of(model_);
   if (spec.microbatches > 1) plan.microbatch_atom = batch;
   if (spec.dp > 1) {
     if (spec.replicas < 1 || spec.dp % spec.replicas)

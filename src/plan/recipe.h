@@ -68,6 +68,9 @@ Plan recipe(const Model& model, const RecipeSpec& spec);
 /// The atom of the batch dimension: dimension 0 of the first batch input.
 std::string batch_atom(const Model& model, const Atoms& atoms);
 
+/// Tokens of a sample: dimension 1 of the first batch input of whole numbers; 0 where there is none.
+int64_t sequence_of(const Model& model);
+
 /// The atom of the tokens: dimension 1 of the first batch input of whole numbers; "" where there is none.
 std::string sequence_atom(const Model& model, const Atoms& atoms);
 /// Those of all such batch inputs: an encoder and a decoder have one each.

@@ -16,7 +16,8 @@ int64_t tokens_of(const Model& model) {
   return 0;
 }
 
-BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const SearchRequest& request) {
+BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const SearchRequest& request,
+                         Objective objective) {
   BatchSweep best;
   double rate = 0;
   int without_gain = 0;
@@ -25,10 +26,10 @@ BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const Searc
       std::max(1, num_ranks(request.prices.cluster()) / request.prices.cluster().devices_per_node);
   for (int k = 0; k < kMostDoublings && without_gain < kPatience; ++k, batch *= 2) {
     Model model = build(batch);
-    SearchResult result = search(model, request);
+    SearchResult result = search_for(objective, 0, model, request);
     double here = result.fitting.empty()
                       ? 0
-                      : static_cast<double>(tokens_of(model)) / result.fitting.front().step_seconds;
+                      : static_cast<double>(tokens_of(model)) / cost_of(objective, result.fitting.front());
     without_gain = here > rate * kGain ? 0 : without_gain + 1;
     if (best.batch == 0 || here > rate) {
       best = {batch, std::move(result)};

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "search/search.h"
+#include "search/objective.h"
 
 namespace partita {
 
@@ -11,10 +11,11 @@ struct BatchSweep {
   SearchResult result;
 };
 
-/// The batch of most tokens a second among doublings of a first one, and its plans. It stops when two
-/// doublings in a row gain less than a hundredth, or nothing fits any more. `build` makes the step of a
-/// batch.
-BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const SearchRequest& request);
+/// The batch of most tokens a second (a device-second, by that objective) among doublings of a first one, and
+/// its plans. It stops when two doublings in a row gain less than a hundredth, or nothing fits any more.
+/// `build` makes the step of a batch. REQUIRES: the objective is not memory, which is least for one sample.
+BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const SearchRequest& request,
+                         Objective objective = Objective::kTime);
 
 /// Positions of the first batch input: what a step works on.
 int64_t tokens_of(const Model& model);

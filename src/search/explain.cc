@@ -4,35 +4,52 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "search/judge.h"
+#include "search/plan_costs.h"
+#include "search/stability.h"
 
 namespace partita {
 namespace {
 
 constexpr Bytes kGiB = Bytes{1} << 30;
-constexpr double kNearLimit = 0.9;
+constexpr Bytes kUnlimited = Bytes{1} << 60;
+/// Gains below this share are none.
+constexpr double kNoticed = 0.005;
 
-Reason time_of(const Candidate& mine) {
-  double share = 100 * mine.exposed_comm_seconds / mine.step_seconds;
-  return {"time",
-          fmt::format("a step takes {}: {:.0f} % of it waits for communication, {:.0f} % is idle",
-                      show_seconds(mine.step_seconds), share, 100 * mine.bubble),
-          mine.step_seconds};
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+Reason time_of(const PlanCosts& mine) {
+  Seconds step = mine.candidate.step_seconds;
+  std::string text =
+      fmt::format("a step takes {}: {} computes, {} waits for communication, {} is idle", show_seconds(step),
+                  percent(mine.computing / step), percent(mine.waiting / step), percent(mine.idle / step));
+  return {"time", std::move(text), step};
 }
 
-Reason memory_of_plan(const Candidate& mine, Bytes limit) {
-  double share = static_cast<double>(mine.worst_peak()) / static_cast<double>(limit);
-  const char* binds = share > 1            ? "it does not fit"
-                      : share > kNearLimit ? "memory binds"
-                                           : "memory does not bind";
+Reason communication_of(const PlanCosts& mine, const Cluster& cluster) {
+  if (mine.collectives.empty()) return {"communication", "no collective in a step", 0};
+  const Collective& heaviest = mine.collectives.front();
+  return {"communication",
+          fmt::format("most of it is {}x {}, {} each", heaviest.times, show(heaviest, cluster),
+                      show_seconds(heaviest.each)),
+          heaviest.all()};
+}
+
+Reason memory_of_plan(const PlanCosts& mine, Bytes limit) {
+  std::vector<std::pair<Bytes, std::string_view>> parts;
+  for (int cause = 0; cause < kCauses; ++cause)
+    if (mine.bytes[cause] > 0) parts.emplace_back(mine.bytes[cause], name_of(static_cast<Cause>(cause)));
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> texts;
+  for (const auto& [bytes, name] : parts) texts.push_back(fmt::format("{} {}", show_bytes(bytes), name));
   return {"memory",
-          fmt::format("the worst device holds {} of {}: {}", show_bytes(mine.worst_peak()), show_bytes(limit),
-                      binds),
-          mine.step_seconds};
+          fmt::format("the worst device holds {} of {}{}: {}", show_bytes(mine.candidate.worst_peak()),
+                      show_bytes(limit), mine.candidate.fits ? "" : ", which does not fit",
+                      fmt::join(texts, ", ")),
+          mine.candidate.step_seconds};
 }
 
-/// The best plan of a changed request against this one.
+/// The best plan of a changed request against this one: really planned.
 Reason what_if(const Model& model, const Candidate& mine, SearchRequest request, std::string kind,
                const std::string& change) {
   request.top = 1;
@@ -40,119 +57,107 @@ Reason what_if(const Model& model, const Candidate& mine, SearchRequest request,
   SearchResult result = search(model, request);
   if (result.fitting.empty()) return {std::move(kind), change + " fits no plan of all devices", 0};
   const Candidate& best = result.fitting.front();
-  double gain = 100 * (1 - best.step_seconds / mine.step_seconds);
-  std::string text = gain > 0.5 ? fmt::format("{} would save {:.0f} %: {} ({})", change, gain,
-                                              show_seconds(best.step_seconds), best.plan.summary)
-                                : change + " would save nothing";
+  double gain = 1 - best.step_seconds / mine.step_seconds;
+  std::string text = gain > kNoticed ? fmt::format("{} would save {}: {} ({})", change, percent(gain),
+                                                   show_seconds(best.step_seconds), best.plan.summary)
+                                     : change + " would save nothing";
   return {std::move(kind), std::move(text), best.step_seconds};
 }
 
-Cluster one_more(Cluster cluster) {
-  (cluster.nodes > 1 ? cluster.nodes : cluster.devices_per_node) += 1;
+bool gains(const Reason& reason, const Candidate& mine) {
+  return reason.seconds > 0 && reason.seconds < mine.step_seconds * (1 - kNoticed);
+}
+
+Cluster with_more(Cluster cluster, int more) {
+  (cluster.nodes > 1 ? cluster.nodes : cluster.devices_per_node) += more;
   return cluster;
 }
 
-Cluster faster_links(Cluster cluster) {
-  auto twice = [](Link& link) { link.bandwidth *= 2, link.pair_bandwidth *= 2; };
-  twice(cluster.in_node);
-  twice(cluster.across);
-  for (LinkLevel& level : cluster.levels) twice(level.link);
-  return cluster;
+/// One more GiB; where that buys nothing, all one could want.
+std::vector<Reason> more_memory(const Model& model, const Candidate& mine, const SearchRequest& request) {
+  SearchRequest more = request;
+  more.memory += kGiB;
+  std::vector<Reason> out = {what_if(model, mine, more, "more memory", "1 GiB more on each device")};
+  if (gains(out[0], mine)) return out;
+  more.memory = kUnlimited;
+  out.push_back(what_if(model, mine, more, "more memory", "any amount of memory"));
+  return out;
 }
 
-/// With communication f times as slow as believed, which f makes `other` as fast as `mine`? 0: none does.
-double turning_point(const Candidate& mine, const Candidate& other) {
-  double more = mine.exposed_comm_seconds - other.exposed_comm_seconds;
-  double rest =
-      (other.step_seconds - other.exposed_comm_seconds) - (mine.step_seconds - mine.exposed_comm_seconds);
-  double factor = std::abs(more) > 1e-12 ? rest / more : 0;
-  return factor > 0 && std::isfinite(factor) ? factor : 0;
+/// One more; where that divides nothing, twice as many.
+std::vector<Reason> more_devices(const Model& model, const Candidate& mine, const SearchRequest& request) {
+  const Cluster& cluster = request.prices.cluster();
+  bool nodes = cluster.nodes > 1;
+  SearchRequest more = request;
+  more.prices = Prices(with_more(cluster, 1));
+  std::vector<Reason> out = {
+      what_if(model, mine, more, "more devices", nodes ? "one node more" : "one device more")};
+  if (gains(out[0], mine)) return out;
+  more.prices = Prices(with_more(cluster, nodes ? cluster.nodes : cluster.devices_per_node));
+  out.push_back(what_if(model, mine, more, "more devices",
+                        nodes ? "twice as many nodes" : "twice as many devices in the node"));
+  return out;
 }
 
-Reason stability(const Candidate& mine, const std::vector<Candidate>& others) {
-  const Candidate* rival = nullptr;
-  double nearest = 0;
-  for (const Candidate& other : others) {
-    double factor = other.plan == mine.plan ? 0 : turning_point(mine, other);
-    if (factor <= 0 || (rival && std::abs(std::log(factor)) >= std::abs(std::log(nearest)))) continue;
-    rival = &other;
-    nearest = factor;
-  }
-  if (!rival)
-    return {"stability", "no error in the cost of communication makes another of these plans win", 0};
-  return {
-      "stability",
-      fmt::format("{} wins if communication takes {:.2g} times as long as assumed; measure one collective of "
-                  "this plan on the cluster to settle it",
-                  rival->plan.summary, nearest),
-      rival->step_seconds};
+/// What one gains most from having more of.
+Reason binding(const PlanCosts& mine, const std::vector<Reason>& changed) {
+  const Reason* best = nullptr;
+  for (const Reason& reason : changed)
+    if (gains(reason, mine.candidate) && (!best || reason.seconds < best->seconds)) best = &reason;
+  bool memory = std::any_of(changed.begin(), changed.end(), [&](const Reason& reason) {
+    return reason.kind == "more memory" && gains(reason, mine.candidate);
+  });
+  std::string text = memory ? "memory binds: with more of it another plan is faster"
+                            : "memory does not bind: no plan is faster with any amount of it";
+  Seconds step = mine.candidate.step_seconds;
+  const char* rest = mine.computing >= step / 2  ? "what the devices compute"
+                     : mine.waiting >= mine.idle ? "what they wait for communication"
+                                                 : "what they wait for each other";
+  return {"binds", fmt::format("{}; most of the step is {}", text, rest), best ? best->seconds : step};
 }
 
-/// Parts of a plan's JSON that change what runs.
-constexpr const char* kParts[] = {"mesh",  "unpack",    "microbatches", "loops",    "stages",
-                                  "split", "store",     "recompute",    "schedule", "order",
-                                  "batch", "optimizer", "precision",    "dtype"};
+/// In which kinds of time a plan loses to this one, most first.
+std::string why_slower(const PlanCosts& mine, const PlanCosts& other) {
+  std::vector<std::pair<Seconds, const char*>> more = {{other.computing - mine.computing, "computing"},
+                                                       {other.waiting - mine.waiting, "communication"},
+                                                       {other.idle - mine.idle, "waiting for each other"}};
+  std::stable_sort(more.begin(), more.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> parts;
+  for (const auto& [seconds, name] : more)
+    if (std::abs(seconds) > kNoticed / 10 * mine.candidate.step_seconds)
+      parts.push_back(fmt::format("{}{} {}", seconds < 0 ? "-" : "+", show_seconds(std::abs(seconds)), name));
+  double ratio = other.candidate.step_seconds / mine.candidate.step_seconds;
+  return fmt::format("{:.2f}x the time{}{}", ratio, parts.empty() ? "" : ": ", fmt::join(parts, ", "));
+}
 
-std::string shortened(const Json& json, const char* part) {
-  constexpr size_t kLongest = 120;
-  std::string text = json.contains(part) ? json[part].dump() : "none";
-  return text.size() <= kLongest ? text : text.substr(0, kLongest - 3) + "...";
+Reason runner_up(const Model& model, const PlanCosts& mine, const Candidate& other,
+                 const SearchRequest& request) {
+  double ratio = other.step_seconds / mine.candidate.step_seconds;
+  std::string why = fmt::format("{:.2f}x the time (estimated)", ratio);
+  if (other.lowered) why = why_slower(mine, PricedPlan(model, other.plan).costs(request));
+  return {"runner-up", fmt::format("{}: {}", other.plan.summary, why), other.step_seconds};
 }
 
 }  // namespace
 
-std::vector<Reason> explain(const Model& model, const Candidate& mine, const SearchRequest& request) {
-  std::vector<Reason> reasons = {time_of(mine), memory_of_plan(mine, request.memory)};
-  SearchRequest more = request;
-  more.memory += kGiB;
-  reasons.push_back(what_if(model, mine, more, "more memory", "1 GiB more on each device"));
+std::vector<Reason> explain(const Model& model, const Plan& plan, const SearchRequest& request) {
+  PlanCosts mine = PricedPlan(model, plan).costs(request);
+  std::vector<Reason> changed = more_memory(model, mine.candidate, request);
   if (!request.prices.measured()) {
-    more = request;
-    more.prices = Prices(one_more(request.prices.cluster()));
-    bool node = request.prices.cluster().nodes > 1;
-    reasons.push_back(what_if(model, mine, more, "more devices", node ? "one node more" : "one device more"));
-    more.prices = Prices(faster_links(request.prices.cluster()));
-    reasons.push_back(what_if(model, mine, more, "faster links", "links twice as fast"));
+    for (Reason& reason : more_devices(model, mine.candidate, request)) changed.push_back(std::move(reason));
+    SearchRequest more = request;
+    more.prices = Prices(with_links(request.prices.cluster(), 2));
+    changed.push_back(what_if(model, mine.candidate, more, "faster links", "links twice as fast"));
   }
+  std::vector<Reason> reasons = {time_of(mine), communication_of(mine, request.prices.cluster()),
+                                 memory_of_plan(mine, request.memory), binding(mine, changed)};
+  for (Reason& reason : changed) reasons.push_back(std::move(reason));
   SearchResult all = search(model, request);
-  for (const Candidate& other : all.fitting) {
-    if (other.plan.summary == mine.plan.summary) continue;
-    double ratio = other.step_seconds / mine.step_seconds;
-    reasons.push_back(
-        {"runner-up",
-         fmt::format("{}: {:.2f}x the time, waits {} for communication, idle {:.0f} %", other.plan.summary,
-                     ratio, show_seconds(other.exposed_comm_seconds), 100 * other.bubble),
-         other.step_seconds});
-  }
-  reasons.push_back(stability(mine, all.fitting));
+  for (const Candidate& other : all.fitting)
+    if (other.plan.summary != plan.summary) reasons.push_back(runner_up(model, mine, other, request));
+  Stability stability = stability_of(model, mine, all.fitting, request);
+  reasons.push_back({"stability", show(stability), mine.candidate.step_seconds * stability.margin});
   return reasons;
-}
-
-std::vector<Change> changes(const Model& model, const Plan& from, const Plan& to,
-                            const SearchRequest& request) {
-  Candidate before = judged(model, from, request);
-  Json a = Json::parse(to_json(from)), b = Json::parse(to_json(to));
-  std::vector<Change> out;
-  for (const char* part : kParts) {
-    bool here = a.contains(part), there = b.contains(part);
-    if ((!here && !there) || (here && there && a[part] == b[part])) continue;
-    Change change{.part = part, .before = shortened(a, part), .after = shortened(b, part)};
-    Json mixed = a;
-    if (there)
-      mixed[part] = b[part];
-    else
-      mixed.erase(part);
-    try {
-      Candidate after = judged(model, parse_plan(mixed.dump(), "the first plan with one change"), request);
-      change.alone = true;
-      change.seconds = after.step_seconds - before.step_seconds;
-      change.bytes = after.worst_peak() - before.worst_peak();
-    } catch (const InputError&) {
-      change.alone = false;  // makes sense only with others: more stages with more devices
-    }
-    out.push_back(std::move(change));
-  }
-  return out;
 }
 
 }  // namespace partita

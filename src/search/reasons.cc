@@ -5,12 +5,18 @@
 namespace partita {
 namespace {
 
+/// Shares of a step below this are not worth a word.
+constexpr double kNoticed = 0.005;
+
 // The first thing in which a loser is worse than the winner, in words.
 std::string why_slower(const Candidate& loser, const Candidate& winner) {
-  std::string text = fmt::format("{:.2f}x the time", loser.step_seconds / winner.step_seconds);
+  double ratio = loser.step_seconds / winner.step_seconds;
+  if (!loser.lowered && ratio < 1)
+    return fmt::format("{:.2f}x the time by costs of units alone; a higher --effort would lower it", ratio);
+  std::string text = fmt::format("{:.2f}x the time", ratio);
   if (loser.exposed_comm_seconds > winner.exposed_comm_seconds)
     text += fmt::format(", waits {} for communication", show_seconds(loser.exposed_comm_seconds));
-  if (loser.bubble > winner.bubble) text += fmt::format(", idle {:.0f} %", 100 * loser.bubble);
+  if (loser.bubble > winner.bubble + kNoticed) text += fmt::format(", idle {:.0f} %", 100 * loser.bubble);
   return text;
 }
 

@@ -72,7 +72,7 @@ class Enumeration {
       : request_(request), batch_(batch), units_(units) {}
 
   std::vector<RecipeSpec> run() {
-    int64_t ranks = num_ranks(request_.prices.cluster());
+    int64_t ranks = request_.ranks();
     for (int64_t pp : divisors(ranks)) {
       if (pp > units_ || (pp > 1 && !pipelines()) || pinned(request_.pin_pp, pp, request_.pinned.pp))
         continue;
@@ -94,7 +94,7 @@ class Enumeration {
   // Across nodes tensor parallelism only waits: one doubling beyond a node shows it.
   int64_t most_tensor_parallel() const {
     const Cluster& cluster = request_.prices.cluster();
-    return cluster.nodes > 1 ? 2 * cluster.devices_per_node : num_ranks(cluster);
+    return cluster.nodes > 1 ? 2 * cluster.devices_per_node : request_.ranks();
   }
 
   static bool pinned(bool pin, int64_t value, int64_t to) { return pin && value != to; }

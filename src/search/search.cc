@@ -163,13 +163,13 @@ class Search {
 
   void finish() {
     std::sort_heap(beyond_.begin(), beyond_.end(), less_memory);
-    if (beyond_.size() > request_.top) beyond_.resize(request_.top);
+    beyond_.resize(std::min(beyond_.size(), std::max(request_.top, kJudgedBeyond)));
     judge_finalists(book_, request_, freedom_, {fitting_.ranked(), beyond_, plain()}, result_);
   }
 
   /// Data parallel with everything whole, whatever it needs; nothing where it is forbidden or does not apply.
   std::vector<Estimate> plain() {
-    RecipeSpec spec{.dp = num_ranks(request_.prices.cluster()), .optimizer = request_.optimizer};
+    RecipeSpec spec{.dp = request_.ranks(), .optimizer = request_.optimizer};
     Freedom all = freedom_;
     all.memory = INT64_MAX / 4;
     all.recompute = all.loss_pieces = false;
@@ -187,7 +187,8 @@ class Search {
     return {estimate};
   }
 
-  static constexpr size_t kKeptBeyond = 16;
+  /// Over the limit by costs of units: of those kept so many are judged, since bytes may be counted too high.
+  static constexpr size_t kKeptBeyond = 16, kJudgedBeyond = 5;
 
   const SearchRequest& request_;
   CostBook book_;

@@ -18,8 +18,9 @@ struct Progress {
 };
 
 struct SearchRequest {
-  Prices prices;     // of the cluster
-  Bytes memory = 0;  // limit per device
+  Prices prices;        // of the cluster
+  int64_t devices = 0;  // the first so many of it; 0: all
+  Bytes memory = 0;     // limit per device
   OptimizerSpec optimizer;
   std::vector<std::string> allow, forbid;  // of kWays; nothing in `allow`: all
   RecipeSpec pinned;                       // sizes above 1 and a schedule that are not to change
@@ -28,6 +29,8 @@ struct SearchRequest {
   int effort = 3;  // 1 .. 5: how much work, never how many seconds
   std::function<void(const Progress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // set: give the best found so far
+
+  int64_t ranks() const { return devices ? devices : num_ranks(prices.cluster()); }
 };
 
 /// A plan with what it takes: simulated where it was lowered, else as estimated.

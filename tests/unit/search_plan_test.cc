@@ -4,8 +4,10 @@
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "search/batch_sweep.h"
+#include "search/changes.h"
 #include "search/least.h"
 #include "search/shrink.h"
+#include "search/stability.h"
 #include "search/write_plan.h"
 #include "simulate/simulate.h"
 
@@ -148,15 +150,88 @@ TEST(Simulate, ClassesThatLieAcrossNodesAreNotOne) {
   EXPECT_FALSE(simulate(prepared.model, folded.program, folded.fold, Prices(read_cluster("2x3xA100-80GB"))));
 }
 
+bool fits(const Model& model, SearchRequest request, const char* cluster = nullptr) {
+  if (cluster) request.prices = Prices(read_cluster(cluster));
+  return !search(model, request).fitting.empty();
+}
+
+// What is named does when it is tried, and a step less does not.
 TEST(Search, SaysWhatWouldDo) {
   Model model = preset("gpt2-tiny");
-  SearchRequest request{.prices = Prices(read_cluster("2xcpu")), .memory = 600'000};
+  SearchRequest request{.prices = Prices(read_cluster("2xcpu")), .memory = 600'000, .effort = 1};
+  request.forbid = {"pipeline"};
   SearchResult result = search(model, request);
   ASSERT_TRUE(result.fitting.empty());
-  Least least = least_that_would_do(model, request, result);
-  EXPECT_EQ(least.devices, 8);
+  Least least = least_that_would_do(model, request, result, nullptr);
+  EXPECT_EQ(least.devices, 6);
+  EXPECT_TRUE(fits(model, request, "6xcpu"));
+  EXPECT_FALSE(fits(model, request, "5xcpu"));
   request.memory = least.memory;
-  EXPECT_FALSE(search(model, request).fitting.empty());
+  EXPECT_TRUE(fits(model, request));
+  request.memory = least.memory / 100 * 96;
+  EXPECT_FALSE(fits(model, request));
+}
+
+TEST(Search, SaysWhichBatchWouldDo) {
+  SearchRequest request{.prices = Prices(read_cluster("2xcpu")), .memory = 1'500'000, .effort = 1};
+  request.forbid = {"microbatches", "pipeline"};
+  auto build = [](int64_t batch, int64_t) { return preset("gpt2-tiny", batch); };
+  Model model = build(16, 0);
+  SearchResult result = search(model, request);
+  ASSERT_TRUE(result.fitting.empty());
+  Least least = least_that_would_do(model, request, result, build);
+  ASSERT_GT(least.batch, 0) << least.text;
+  EXPECT_TRUE(fits(build(least.batch, 0), request));
+  EXPECT_FALSE(fits(build(least.batch + 2, 0), request));
+}
+
+TEST(Search, Objectives) {
+  Model model = preset("gpt2-tiny");
+  SearchRequest request{.prices = Prices(read_cluster("2xcpu")), .memory = Bytes{1} << 32, .effort = 1};
+  request.forbid = {"pipeline"};
+  auto best = [&](Objective objective, double slowdown = 0) {
+    return search_for(objective, slowdown, model, request).fitting.front();
+  };
+  Candidate fast = best(Objective::kTime), small = best(Objective::kMemory);
+  Candidate cheap = best(Objective::kDeviceHours), between = best(Objective::kMemory, 1.5);
+  auto cost = [](const Candidate& one) { return cost_of(Objective::kDeviceHours, one); };
+  EXPECT_EQ(cheap.peak_bytes.size(), 1u);
+  EXPECT_LT(cost(cheap), cost(fast));
+  EXPECT_LT(small.worst_peak(), fast.worst_peak());
+  EXPECT_GE(between.worst_peak(), small.worst_peak());
+  EXPECT_LE(between.worst_peak(), fast.worst_peak());
+  EXPECT_LE(between.step_seconds, 1.5 * fast.step_seconds);
+}
+
+// Turns lead from one plan to the other, and kinds of time make up the step.
+TEST(Difference, AddsUp) {
+  Model model = preset("gpt2-tiny");
+  SearchRequest request{.prices = Prices(read_cluster("4xcpu")), .memory = Bytes{1} << 32};
+  Plan from = recipe(model, {.dp = 4, .zero = 1, .recompute = true});
+  Plan to = recipe(model, {.dp = 2, .pp = 2, .microbatches = 2});
+  Difference found = difference(model, from, to, request);
+  Seconds seconds = 0;
+  Bytes bytes = 0;
+  for (const Turn& turn : found.turns) seconds += turn.seconds, bytes += turn.bytes;
+  const PlanCosts &before = found.before, &after = found.after;
+  EXPECT_GT(found.turns.size(), 1u);
+  EXPECT_NEAR(before.candidate.step_seconds + seconds, after.candidate.step_seconds, 1e-12);
+  EXPECT_EQ(before.candidate.worst_peak() + bytes, after.candidate.worst_peak());
+  EXPECT_NEAR(before.computing + before.waiting + before.idle, before.candidate.step_seconds, 1e-12);
+}
+
+// At the factor that is named both take as long: priced again, not extrapolated.
+TEST(Explain, TurningPointTurns) {
+  Model model = preset("gpt2-tiny");
+  SearchRequest request{.prices = Prices(read_cluster("4xA100-80GB")), .memory = Bytes{1} << 32};
+  Plan plan = recipe(model, {.tp = 4}), other = recipe(model, {.pp = 4, .microbatches = 4});
+  PricedPlan a(model, plan), b(model, other);
+  PlanCosts costs[] = {a.costs(request), b.costs(request)};
+  bool first = costs[0].candidate.step_seconds <= costs[1].candidate.step_seconds;
+  Stability found = stability_of(model, costs[!first], {costs[first].candidate}, request);
+  ASSERT_GT(found.factor, 0) << show(found);
+  Prices wrong(with_links(request.prices.cluster(), 1 / found.factor));
+  EXPECT_NEAR(a.simulated(wrong).step_seconds / b.simulated(wrong).step_seconds, 1, 0.05);
 }
 
 TEST(Search, PinsAndWays) {
