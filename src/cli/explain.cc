@@ -110,7 +110,7 @@ Json write(const Difference& difference) {
     if (change.alone) one["seconds"] = change.seconds, one["bytes"] = change.bytes;
     json["changes"].push_back(std::move(one));
   }
-  for (const Turn& turn : turns)
+  for (const ChangeStep& turn : turns)
     json["turns"].push_back({{"parts", turn.parts}, {"seconds", turn.seconds}, {"bytes", turn.bytes}});
   return json;
 }
@@ -125,7 +125,7 @@ std::string show(const Difference& difference) {
   text += show_categories(difference);
   for (const Change& change : changes) text += show_change(change);
   std::vector<std::string> steps;
-  for (const Turn& turn : turns)
+  for (const ChangeStep& turn : turns)
     steps.push_back(fmt::format("{}: {}, {}", fmt::join(turn.parts, " with "), signed_seconds(turn.seconds),
                                 signed_bytes(turn.bytes)));
   return text + fmt::format("One after another: {}.\n", fmt::join(steps, "; then "));

@@ -141,7 +141,7 @@ class Comparison {
     Json mixed = a_;
     Seconds seconds = out_.before.candidate.step_seconds;
     Bytes bytes = out_.before.candidate.worst_peak();
-    Turn turn;
+    ChangeStep turn;
     for (size_t i = 0; i < out_.changes.size(); ++i) {
       turn.parts.push_back(out_.changes[i].part);
       put(out_.changes[i].part.c_str(), mixed);

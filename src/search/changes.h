@@ -18,7 +18,7 @@ struct Change {
 };
 
 /// Parts that are changed together, after those of the steps before.
-struct Turn {
+struct ChangeStep {
   std::vector<std::string> parts;
   Seconds seconds = 0;
   Bytes bytes = 0;
@@ -29,7 +29,7 @@ struct Turn {
 struct Difference {
   PlanCosts before, after;
   std::vector<Change> changes;
-  std::vector<Turn> turns;
+  std::vector<ChangeStep> turns;
 };
 
 /// InputError where a plan does not suit the model or the cluster.

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "search/finalists.h"
 #include "search/judge.h"
+#include "search/judging.h"
 
 namespace partita {
 namespace {

@@ -212,7 +212,7 @@ TEST(Difference, AddsUp) {
   Difference found = difference(model, from, to, request);
   Seconds seconds = 0;
   Bytes bytes = 0;
-  for (const Turn& turn : found.turns) seconds += turn.seconds, bytes += turn.bytes;
+  for (const ChangeStep& turn : found.turns) seconds += turn.seconds, bytes += turn.bytes;
   const PlanCosts &before = found.before, &after = found.after;
   EXPECT_GT(found.turns.size(), 1u);
   EXPECT_NEAR(before.candidate.step_seconds + seconds, after.candidate.step_seconds, 1e-12);
