@@ -242,9 +242,10 @@ RecipeSpec draw_recipe(Draw& draw, const DrawnModel& drawn) {
   if (draw.one_in(6)) spec.pieces = draw.number(2, 4);
   if (draw.one_in(5)) spec.loss_pieces = draw.number(2, 4);
   spec.microbatches = draw.number(1, std::min<int64_t>(drawn.batch / spec.dp, 6));
-  if (spec.pp > 1) spec.schedule = draw.of(schedule_names());
-  if (spec.schedule == "wave" || spec.schedule.starts_with("interleaved") || spec.schedule == "looped-bfs")
-    spec.chunks = 2;
+  if (spec.pp > 1) spec.schedule = draw.one_in(4) ? "interlaced" : draw.of(schedule_names());
+  if (spec.schedule == "wave") spec.chunks = draw.one_in(3) ? 4 : 2;
+  if (spec.schedule.starts_with("interleaved") || spec.schedule == "looped-bfs")
+    spec.chunks = draw.one_in(3) ? 3 : 2;
   return spec;
 }
 

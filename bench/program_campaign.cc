@@ -43,6 +43,7 @@ const Sample kSamples[] = {
     {"coshard", "llama-tiny", {.dp = 2, .pieces = 2, .recompute = true}},
     {"osdp", "gpt2-tiny", {.dp = 2, .zdp = {"*"}, .slices = 2, .microbatches = 2}},
     {"cp", "llama-tiny", {.cp = 2, .microbatches = 2}},
+    {"ep", "mixtral-tiny", {.dp = 3, .experts = true}},
     {"clip",
      "gpt2-tiny",
      {.pp = 2,

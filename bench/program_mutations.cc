@@ -254,7 +254,7 @@ Broken wrong_group(Program program, const Model&, Dice& dice) {
 
 Broken permuted_chunks(Program program, const Model&, Dice& dice) {
   std::vector<Site> all = sites(program, [](const Instr& instr) {
-    return instr.kind == InstrKind::kAllGather || instr.kind == InstrKind::kReduceScatter ||
+    return (collective(instr) && instr.kind != InstrKind::kAllReduce) ||
            (instr.kind == InstrKind::kConcat && instr.in.size() > 1);
   });
   if (all.empty()) return {};
@@ -556,10 +556,8 @@ Broken stale_weight(Program program, const Model& model, Dice& dice) {
 // --- Pieces ---
 
 Broken wrong_slice(Program program, const Model&, Dice& dice) {
-  std::vector<Site> cuts = sites(program, [](const Instr& instr) {
-    return instr.kind == InstrKind::kSlice || instr.kind == InstrKind::kReduceScatter ||
-           instr.kind == InstrKind::kAllGather;
-  });
+  std::vector<Site> cuts = sites(
+      program, [](const Instr& instr) { return instr.kind != InstrKind::kConcat && row_of(instr.kind).cut; });
   if (cuts.empty() || dice.roll(3) == 0) {
     Load& load = dice.pick(dice.pick(program.ranks).loads);
     std::vector<Interval*> leaves;
@@ -580,8 +578,10 @@ Broken wrong_slice(Program program, const Model&, Dice& dice) {
   }
   // A remainder given to the wrong member, on all of them; or lost.
   const bool lost = dice.roll(2);
+  const bool shares = instr.kind == InstrKind::kAllToAll && dice.roll(2);
   for (Body* body : alike(program, site)) {
-    std::vector<int64_t>& pieces = body->instrs[site.instr].pieces;
+    Instr& here = body->instrs[site.instr];
+    std::vector<int64_t>& pieces = shares ? here.shares : here.pieces;
     if (pieces.size() < 2) return {};
     if (lost || pieces.front() == pieces.back())
       --pieces.back();

@@ -42,6 +42,7 @@ Bytes bytes_of(const std::vector<Conversion>& steps, const MeshTensor& tensor, L
     if (step.kind == InstrKind::kAllReduce) received = 2 * piece / members * (members - 1);
     if (step.kind == InstrKind::kReduceScatter) received = piece / members * (members - 1);
     if (step.kind == InstrKind::kAllGather) received = piece * (members - 1);
+    if (step.kind == InstrKind::kAllToAll) received = piece / members * (members - 1);
     bytes += received * static_cast<int64_t>(tensor.devices.size());
     layout = step.result;
   }

@@ -378,22 +378,20 @@ class Checker:
 
     def outcome(self, instr, members):
         """What each member gets, in group order."""
-        values = [member["value"] for member in members]
-        for member in members:
-            other = member["instr"]
-            refuse((other.get("cut"), other.get("pieces")) != (instr.get("cut"), instr.get("pieces")),
-                   "members of {} cut it in different ways", instr["do"])
-        if instr["do"] == "all_gather":
-            return [joined(values, instr["cut"], instr["pieces"])] * len(values)
-        refuse(any(v.shape != values[0].shape or v.dtype != values[0].dtype for v in values),
-               "members of {} bring different shapes", instr["do"])
-        total = sum(values[1:], values[0].clone())
-        if instr["do"] == "all_reduce":
-            return [total] * len(values)
-        pieces = instr["pieces"]
-        refuse(len(pieces) != len(values) or sum(pieces) != opened(total, instr["cut"]).shape[instr["cut"][0] + 1],
-               "scatters pieces {}", pieces)
-        return [slice_of(total, instr["cut"], sum(pieces[:i]), pieces[i]) for i in range(len(pieces))]
+        values, do = [member["value"] for member in members], instr["do"]
+        for key in ("cut", "pieces", "scatter", "shares"):
+            refuse(any(member["instr"].get(key) != instr.get(key) for member in members), "{} with different {}", do, key)
+        if do in ("all_gather", "all_to_all"):
+            whole = joined(values, instr["cut"], instr["pieces"])
+        else:
+            refuse(any(v.shape != values[0].shape or v.dtype != values[0].dtype for v in values),
+                   "members of {} bring different shapes", do)
+            whole = sum(values[1:], values[0].clone())
+        if do in ("all_gather", "all_reduce"):
+            return [whole] * len(values)
+        cut, pieces = (instr[key] for key in (("scatter", "shares") if do == "all_to_all" else ("cut", "pieces")))
+        refuse(len(pieces) != len(values) or sum(pieces) != opened(whole, cut).shape[cut[0] + 1], "scatters {}", pieces)
+        return [slice_of(whole, cut, sum(pieces[:i]), pieces[i]) for i in range(len(pieces))]
 
     def walk(self):
         waiting = {rank.number: rank.walk() for rank in self.ranks}

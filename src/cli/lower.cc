@@ -35,6 +35,7 @@ Bytes bytes_sent(const Program& program, const Fold& fold) {
         if (instr.kind == InstrKind::kAllReduce) each += 2 * out * (n - 1) / n;
         if (instr.kind == InstrKind::kAllGather) each += out * (n - 1) / n;
         if (instr.kind == InstrKind::kReduceScatter) each += out * (n - 1);
+        if (instr.kind == InstrKind::kAllToAll) each += out * (n - 1) / n;
       }
     }
     total += each * fold.ranks(id);

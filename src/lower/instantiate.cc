@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/row.h"
+#include "program/words.h"
 
 namespace partita {
 namespace {
@@ -19,6 +20,22 @@ size_t hash_of(const Body& body) {
 void number_tensors(Arg& arg, int32_t& next) {
   if (arg.kind == Arg::kTensor) arg.tensor = TensorId{next++};
   for (Arg& item : arg.items) number_tensors(item, next);
+}
+
+Cut cut_at(const Box& box, int dim, int leaf) {
+  Cut cut{.dim = dim, .leaf = leaf};
+  const std::vector<Interval>& leaves = box[dim];
+  for (size_t l = 0; l < leaves.size(); ++l) {
+    if (static_cast<int>(l) < leaf) cut.outer *= leaves[l].length();
+    if (static_cast<int>(l) > leaf) cut.inner *= leaves[l].length();
+  }
+  return cut;
+}
+
+std::vector<int64_t> lengths(const Interval& whole, int64_t parts) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < parts; ++i) out.push_back(piece(whole, parts, i).length());
+  return out;
 }
 
 }  // namespace
@@ -120,12 +137,10 @@ Instr Instantiator::instr(const CodeStep& step) {
     out.types.push_back(value < 0 ? TypeId{} : type(value));
   }
   if (step.kind == InstrKind::kCompute) compute(step, out);
-  if (step.kind == InstrKind::kAllReduce || step.kind == InstrKind::kAllGather ||
-      step.kind == InstrKind::kReduceScatter)
-    collective(step, out);
+  if (row_of(step.kind).collective) collective(step, out);
   if (step.kind == InstrKind::kSlice) slice(step, out);
   if (step.kind == InstrKind::kConcat) {
-    out.cut = cut_at(box(step.out[0]), step);
+    out.cut = cut_at(box(step.out[0]), step.dim, step.leaf);
     for (int in : step.in) out.pieces.push_back(box(in)[step.dim][step.leaf].length());
   }
   // Replicated -> addends: the first rank of the axis keeps the value, the others hold zero.
@@ -161,29 +176,23 @@ void Instantiator::compute(const CodeStep& step, Instr& out) {
   if (step.accumulate) out.into = static_cast<int32_t>(operands);
 }
 
-Cut Instantiator::cut_at(const Box& box, const CodeStep& step) const {
-  Cut cut{.dim = step.dim, .leaf = step.leaf};
-  const std::vector<Interval>& leaves = box[step.dim];
-  for (size_t l = 0; l < leaves.size(); ++l) {
-    if (static_cast<int>(l) < step.leaf) cut.outer *= leaves[l].length();
-    if (static_cast<int>(l) > step.leaf) cut.inner *= leaves[l].length();
-  }
-  return cut;
-}
-
 void Instantiator::collective(const CodeStep& step, Instr& out) {
   out.group = step.everyone ? group({kEveryone}) : group(step.axes);
   if (step.kind == InstrKind::kAllReduce) return;
-  Box joined = box(step.kind == InstrKind::kAllGather ? step.out[0] : step.in[0]);
-  out.cut = cut_at(joined, step);
+  Box whole = box(step.kind == InstrKind::kAllGather ? step.out[0] : step.in[0]);
+  if (step.kind == InstrKind::kAllToAll) whole[step.dim][step.leaf] = box(step.out[0])[step.dim][step.leaf];
   int64_t parts = split_.axis_sizes[step.axes[0]];
-  for (int64_t i = 0; i < parts; ++i)
-    out.pieces.push_back(piece(joined[step.dim][step.leaf], parts, i).length());
+  out.cut = cut_at(whole, step.dim, step.leaf);
+  out.pieces = lengths(whole[step.dim][step.leaf], parts);
+  if (step.kind != InstrKind::kAllToAll) return;
+  const AxisLayout& after = code_.values[step.out[0]].layout[step.axes[0]];
+  out.scatter = cut_at(whole, after.dim, after.leaf);
+  out.shares = lengths(whole[after.dim][after.leaf], parts);
 }
 
 void Instantiator::slice(const CodeStep& step, Instr& out) const {
   Box from = box(step.in[0]), to = box(step.out[0]);
-  out.cut = cut_at(from, step);
+  out.cut = cut_at(from, step.dim, step.leaf);
   auto begin_in = [&](const Box& from, const Box& to) {
     return to[step.dim][step.leaf].begin - from[step.dim][step.leaf].begin;
   };

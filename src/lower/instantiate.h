@@ -56,7 +56,6 @@ class Instantiator {
   /// Calls visit(axis, coordinates one further on it) for every axis the class has several coordinates on.
   template <class Visit>
   void for_each_step(Visit visit) const;
-  Cut cut_at(const Box& box, const CodeStep& step) const;
   int32_t group(const std::vector<int>& axes);
   bool counts_here(const CodeStep& step) const;
   /// Does the addend of a replicated value lie here: on the first rank of the axis, or its first piece?

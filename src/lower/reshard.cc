@@ -27,7 +27,8 @@ class Converter {
     for (size_t axis = 0; axis < now_.size(); ++axis)
       if (can_slice_early(axis)) slice(axis);
     for (size_t axis = now_.size(); axis-- > 0;)
-      if (now_[axis].kind == AxisLayout::kShard && !same_piece(now_, to_, axis)) gather(axis);
+      if (now_[axis].kind == AxisLayout::kShard && !same_piece(now_, to_, axis))
+        can_exchange(axis) ? exchange(axis) : gather(axis);
     for (size_t axis = 0; axis < now_.size(); ++axis)
       if (to_[axis].kind == AxisLayout::kShard && now_[axis] != to_[axis]) slice(axis);
     for (size_t axis = 0; axis < now_.size(); ++axis)
@@ -69,6 +70,21 @@ class Converter {
     Layout then = now_;
     then[axis] = to_[axis];
     return same_piece(then, to_, axis);
+  }
+
+  /// Is the piece that a slice would take after the gather the final one? Then ranks give each other what
+  /// they keep alone: 1/n of what the gather moves.
+  bool can_exchange(size_t axis) const {
+    if (to_[axis].kind != AxisLayout::kShard || cut_inside(now_, axis, to_[axis])) return false;
+    Layout then = now_;
+    then[axis] = to_[axis];
+    return now_[axis] != to_[axis] && same_piece(then, to_, axis);
+  }
+
+  void exchange(size_t axis) {
+    AxisLayout where = now_[axis];
+    CHECK(!cut_inside(now_, axis, where));
+    step(InstrKind::kAllToAll, axis, to_[axis], where);
   }
 
   void gather(size_t axis) {

@@ -4,6 +4,7 @@
 #include "lower/code_writer.h"
 #include "lower/reshard.h"
 #include "model/row.h"
+#include "program/words.h"
 
 namespace partita {
 
@@ -71,14 +72,16 @@ bool CodeWriter::reachable(const Layout& from, const Layout& to) const {
 int CodeWriter::best_source(int site, Segment segment, TensorId tensor, const Layout& need,
                             std::optional<DType> as) {
   int best = -1;
-  size_t least = 0;
+  std::pair<int64_t, size_t> least;
   for (const Available& one : have(site, tensor)) {
     if (!usable(site, one, segment) || value(site, one.value).as != as) continue;
     if (!reachable(value(site, one.value).layout, need)) continue;
-    size_t steps = plan_conversion(value(site, one.value).layout, need).size();
-    if (best < 0 || steps < least) {
+    std::vector<Conversion> steps = plan_conversion(value(site, one.value).layout, need);
+    int64_t meetings = std::count_if(steps.begin(), steps.end(),
+                                     [](const Conversion& step) { return row_of(step.kind).collective; });
+    if (std::pair cost(meetings, steps.size()); best < 0 || cost < least) {
       best = one.value;
-      least = steps;
+      least = cost;
     }
   }
   return best;

@@ -26,7 +26,7 @@ struct OpSample {
 
 /// One message or collective between ranks that are threads of this machine.
 struct TransferSample {
-  std::string kind;  // "all_reduce", "all_gather", "reduce_scatter", "send"
+  std::string kind;  // "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"
   int ranks = 2;
   Bytes bytes = 0;  // of the whole tensor, as profile.h counts
   Seconds seconds = 0;

@@ -21,7 +21,8 @@ struct CollectiveRow {
 };
 constexpr CollectiveRow kCollectives[] = {{"all_reduce", all_reduce_seconds},
                                           {"all_gather", all_gather_seconds},
-                                          {"reduce_scatter", reduce_scatter_seconds}};
+                                          {"reduce_scatter", reduce_scatter_seconds},
+                                          {"all_to_all", all_to_all_seconds}};
 
 const CollectiveRow& collective_row(std::string_view kind) {
   auto found = std::find_if(std::begin(kCollectives), std::end(kCollectives),

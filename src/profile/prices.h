@@ -49,7 +49,8 @@ class Prices {
   /// An instruction that is no op of the model: `kind` is "concat", "add", "optimize" ...
   Seconds move(std::string_view kind, DType dtype, Bytes moved, const Device& device) const;
 
-  /// As the functions of profile.h; `kind` is "all_reduce", "all_gather" or "reduce_scatter".
+  /// As the functions of profile.h; `kind` is "all_reduce", "all_gather", "reduce_scatter" or
+  /// "all_to_all".
   Seconds collective(std::string_view kind, Bytes bytes, const std::vector<int32_t>& ranks) const;
   Seconds send(Bytes bytes, int from, int to) const;
 

@@ -15,12 +15,16 @@ DType stand_in(const Device& device, DType dtype) {
   return listed || dtype_bytes(dtype) > 2 ? dtype : DType::kFloat32;
 }
 
+/// One-way bytes per second into a member from the others in its node: in a mesh it reaches only as many
+/// links as it has peers in the group.
+double in_node_bandwidth(const Cluster& cluster, int beside) {
+  return std::min(cluster.in_node.bandwidth, cluster.in_node.pair_bandwidth * std::max(beside - 1, 1));
+}
+
 /// One-way bytes per second around a ring through every member.
 double ring_bandwidth(const Cluster& cluster, Group group) {
   int beside = (group.size + group.nodes - 1) / group.nodes;  // members in one node
-  // In a mesh a member reaches only as many links as it has peers in the group.
-  double inside =
-      std::min(cluster.in_node.bandwidth, cluster.in_node.pair_bandwidth * std::max(beside - 1, 1));
+  double inside = in_node_bandwidth(cluster, beside);
   if (group.nodes == 1) return inside;
   double slowest = cluster.across.bandwidth * beside;
   if (beside > 1) slowest = std::min(slowest, inside);
@@ -92,6 +96,21 @@ Seconds reduce_scatter_seconds(const Cluster& cluster, Bytes bytes, const Group&
 
 Seconds all_reduce_seconds(const Cluster& cluster, Bytes bytes, const Group& group) {
   return reduce_scatter_seconds(cluster, bytes, group) + all_gather_seconds(cluster, bytes, group);
+}
+
+// What a member gives to those beyond a level passes its own link there; the slowest of its links decides.
+Seconds all_to_all_seconds(const Cluster& cluster, Bytes bytes, const Group& group) {
+  if (group.size <= 1) return 0;
+  double share = static_cast<double>(bytes) / group.size;
+  int beside = (group.size + group.nodes - 1) / group.nodes;
+  Seconds slowest = share * (beside - 1) / in_node_bandwidth(cluster, beside);
+  if (group.nodes > 1) slowest = std::max(slowest, share * (group.size - beside) / cluster.across.bandwidth);
+  for (size_t k = 0; k < group.groups.size(); ++k) {
+    int together = (group.size + group.groups[k] - 1) / group.groups[k];
+    if (group.groups[k] > 1)
+      slowest = std::max(slowest, share * (group.size - together) / cluster.levels[k].link.bandwidth);
+  }
+  return (group.size - 1) * ring_latency(cluster, group) + slowest;
 }
 
 Seconds send_seconds(const Cluster& cluster, Bytes bytes, int from, int to) {

@@ -50,6 +50,11 @@ Seconds all_gather_seconds(const Cluster& cluster, Bytes bytes, const Group& gro
 Seconds reduce_scatter_seconds(const Cluster& cluster, Bytes bytes, const Group& group);
 Seconds all_reduce_seconds(const Cluster& cluster, Bytes bytes, const Group& group);
 
+/// Every member gives each other one a share of the `bytes` it holds: (n - 1) messages, of which those that
+/// leave a node, or a group of nodes, go over the member's own link there.
+/// Example: 8 bytes a member on 4 ranks of 2 nodes: 2 bytes over the link in the node, 4 over that across.
+Seconds all_to_all_seconds(const Cluster& cluster, Bytes bytes, const Group& group);
+
 /// One message from rank to rank: latency + bytes / bandwidth of the pair. Nothing from a rank to itself.
 Seconds send_seconds(const Cluster& cluster, Bytes bytes, int from, int to);
 

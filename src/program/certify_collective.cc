@@ -91,9 +91,11 @@ void Certifier::check_alike(const std::vector<At>& members, const std::vector<Ho
     const Instr& instr = instr_at(members[m]);
     if (!shares_group(members[m], members[0]))
       refuse("rank {} is in another group than rank {}", members[m].rank, members[0].rank);
-    if (instr.cut != first.cut || instr.pieces != first.pieces)
+    if (instr.cut != first.cut || instr.pieces != first.pieces || instr.scatter != first.scatter ||
+        instr.shares != first.shares)
       refuse("rank {} cuts it in another way than rank {}", members[m].rank, members[0].rank);
-    if (!in[m].type || !in[0].type || first.kind == InstrKind::kAllGather) continue;
+    bool joins = first.kind == InstrKind::kAllGather || first.kind == InstrKind::kAllToAll;
+    if (!in[m].type || !in[0].type || joins) continue;
     const TensorType &mine = program_[in[m].type], &theirs = program_[in[0].type];
     if (mine.shape != theirs.shape || mine.dtype != theirs.dtype)
       refuse("rank {} brings {}, rank {} brings {}", members[m].rank, to_text(mine), members[0].rank,

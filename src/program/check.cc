@@ -128,8 +128,10 @@ class Checker {
       if (slot.index < 0 && instr.kind != InstrKind::kCompute) say("writes a slot without a number");
     for (Slot slot : instr.drop)
       if (slot.index < 0) say("drops a slot without a number");
-    if (instr.cut.dim < 0 || instr.cut.leaf < 0)
-      say("cuts leaf {} of dimension {}", instr.cut.leaf, instr.cut.dim);
+    for (const Cut& cut : {instr.cut, instr.scatter})
+      if (cut.dim < 0 || cut.leaf < 0) say("cuts leaf {} of dimension {}", cut.leaf, cut.dim);
+    if (instr.kind == InstrKind::kAllToAll && instr.shares.size() != instr.pieces.size())
+      say("has {} shares of {} pieces", instr.shares.size(), instr.pieces.size());
   }
 
   void call(const Instr& instr) {

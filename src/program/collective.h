@@ -15,8 +15,8 @@ struct Brought {
   const std::vector<int>& axes;
 };
 
-/// What each member holds after an all-reduce, all-gather or reduce-scatter, in group order. Refused where
-/// they do not add up or do not follow each other.
+/// What each member holds after an all-reduce, all-gather, reduce-scatter or all-to-all, in group order.
+/// Refused where they do not add up or do not follow each other.
 std::vector<Known> collective_of(const Rules& rules, const std::vector<Brought>& members);
 
 }  // namespace partita

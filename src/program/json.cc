@@ -40,6 +40,10 @@ std::string show_box(const Box& box) {
   return list_of(box, [&](const std::vector<Interval>& leaves) { return list_of(leaves, interval); });
 }
 
+std::string show_cut(const Cut& cut) {
+  return fmt::format("[{}, {}, {}, {}]", cut.dim, cut.leaf, cut.outer, cut.inner);
+}
+
 std::string show_type(const TensorType& type) {
   return fmt::format("[\"{}\", {}, {}]", dtype_name(type.dtype), numbers(type.shape), numbers(type.strides));
 }
@@ -65,11 +69,10 @@ std::string show_instr(const Instr& instr, const Model& model) {
       fmt::format(", \"in\": {}, \"out\": {}", list_of(instr.in, show_slot), list_of(instr.out, show_slot));
   if (!instr.types.empty()) text += ", \"types\": " + list_of(instr.types, show_type_id);
   if (row.collective) text += fmt::format(", \"group\": {}", instr.group);
-  if (row.cut) {
-    const Cut& cut = instr.cut;
-    text += fmt::format(", \"cut\": [{}, {}, {}, {}]", cut.dim, cut.leaf, cut.outer, cut.inner);
-  }
+  if (row.cut) text += ", \"cut\": " + show_cut(instr.cut);
   if (row.cut && instr.kind != InstrKind::kSlice) text += ", \"pieces\": " + numbers(instr.pieces);
+  if (instr.kind == InstrKind::kAllToAll)
+    text += fmt::format(", \"scatter\": {}, \"shares\": {}", show_cut(instr.scatter), numbers(instr.shares));
   if (instr.kind == InstrKind::kSlice)
     text += fmt::format(", \"begin\": {}, \"length\": {}", instr.begin, instr.length);
   if (instr.sum) text += ", \"sum\": " + quote(model[instr.sum].name);

@@ -141,6 +141,7 @@ class RankWalk {
         break;
       case InstrKind::kAllGather:
       case InstrKind::kReduceScatter:
+      case InstrKind::kAllToAll:
         make(instr, Cause::kCommunication);
         break;
       case InstrKind::kSlice:

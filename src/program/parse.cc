@@ -150,7 +150,7 @@ class Reader {
 
   Instr instr(const JsonIn& in) const {
     in.only({"do", "op", "args", "kwargs", "view", "into", "sum", "in", "out", "types", "group", "cut",
-             "pieces", "begin", "length", "drop"});
+             "pieces", "scatter", "shares", "begin", "length", "drop"});
     const InstrRow& row = kInstrRows[read_word(in["do"], kInstrRows, instr_name)];
     Instr out{.kind = row.kind, .in = slots(in["in"]), .out = slots(in["out"])};
     if (in.has("types")) each(in["types"], [&](const JsonIn& one) { out.types.push_back(type_id(one)); });
@@ -158,6 +158,10 @@ class Reader {
     if (row.collective) out.group = count(in["group"]);
     if (row.cut) out.cut = cut(in["cut"]);
     if (row.cut && row.kind != InstrKind::kSlice) out.pieces = sizes(in["pieces"]);
+    if (row.kind == InstrKind::kAllToAll) {
+      out.scatter = cut(in["scatter"]);
+      out.shares = sizes(in["shares"]);
+    }
     if (row.kind == InstrKind::kSlice) {
       out.begin = in["begin"].integer(0, kMaxSize);
       out.length = in["length"].integer(0, kMaxSize);

@@ -55,6 +55,8 @@ enum class InstrKind : uint8_t {
   kAllReduce,      // in[0] becomes the sum over the group, in place; out[0] names the same storage
   kAllGather,      // out[0] = members' in[0] joined along `cut` in GROUP ORDER, lengths given by `pieces`
   kReduceScatter,  // out[0] = piece `position in group` of the sum of the members' in[0] along `cut`
+  kAllToAll,       // out[0] = the members' in[0] joined as by kAllGather, and of that the share `position in
+                   // group` along `scatter`: only shares travel, the whole is never made
   kSlice,          // out[0] = dense copy of [begin, begin + length) of in[0] along `cut`
   kConcat,         // out[0] = in joined along `cut` in order, lengths given by `pieces`
   kZeros,          // out[0] = zeros
@@ -81,7 +83,12 @@ struct Instr {
   std::vector<std::pair<std::string, Arg>> kwargs;
   int32_t group = -1;  // collectives: index into the rank's groups
   Cut cut;
-  std::vector<int64_t> pieces;    // kAllGather, kReduceScatter, kConcat: length of each piece
+  std::vector<int64_t> pieces;  // kAllGather, kReduceScatter, kConcat, kAllToAll: length of each piece
+  // kAllToAll: the cut of the shares and their lengths, in the whole that `cut` joins. Example: two members
+  // hold rows [0, 3) and [3, 5) of a [5, 4]; with cut 0, pieces {3, 2}, scatter 1, shares {2, 2} they then
+  // hold columns [0, 2) and [2, 4) of it.
+  Cut scatter;
+  std::vector<int64_t> shares;
   int64_t begin = 0, length = 0;  // kSlice
   Steps steps = {};               // kSlice: of `begin`
   bool view = false;              // kCompute: out[i] shares the storage of in[0]; nothing is allocated

@@ -41,12 +41,18 @@ std::string show_call(const Instr& instr, const Model& model) {
   return fmt::format("{}({})", model[instr.op].target, args);
 }
 
-std::string show_cut(const Instr& instr) {
-  const Cut& cut = instr.cut;
-  std::string text = fmt::format(" along {}.{} ({}x..x{})", cut.dim, cut.leaf, cut.outer, cut.inner);
+std::string show_cut(const Cut& cut) {
+  return fmt::format(" along {}.{} ({}x..x{})", cut.dim, cut.leaf, cut.outer, cut.inner);
+}
+
+std::string show_cuts(const Instr& instr) {
+  std::string text = show_cut(instr.cut);
   if (instr.kind == InstrKind::kSlice)
     return text + fmt::format(" [{}, {})", instr.begin, instr.begin + instr.length);
-  return text + fmt::format(" pieces [{}]", fmt::join(instr.pieces, ", "));
+  text += fmt::format(" pieces [{}]", fmt::join(instr.pieces, ", "));
+  if (instr.kind == InstrKind::kAllToAll)
+    text += fmt::format(", shares{} [{}]", show_cut(instr.scatter), fmt::join(instr.shares, ", "));
+  return text;
 }
 
 std::string show_instr(const Instr& instr, const Program& program, const Model& model) {
@@ -61,7 +67,7 @@ std::string show_instr(const Instr& instr, const Program& program, const Model& 
   std::string text = fmt::format("{} = ", outs);
   text += computes ? show_call(instr, model) : fmt::format("{}({})", row.name, joined(instr.in, show_slot));
   if (row.collective) text += fmt::format(" over group {}", instr.group);
-  if (row.cut) text += show_cut(instr);
+  if (row.cut) text += show_cuts(instr);
   if (instr.into >= 0) text += fmt::format(" added to {}", to_text(instr.in[instr.into]));
   if (instr.sum) text += fmt::format(" as {}", model[instr.sum].name);
   if (!instr.drop.empty()) text += fmt::format("; drop {}", joined(instr.drop, show_slot));

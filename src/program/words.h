@@ -21,6 +21,7 @@ inline constexpr InstrRow kInstrRows[] = {
     {InstrKind::kAllReduce, "all_reduce", 1, 1, true, false, true},
     {InstrKind::kAllGather, "all_gather", 1, 1, true, true, false},
     {InstrKind::kReduceScatter, "reduce_scatter", 1, 1, true, true, false},
+    {InstrKind::kAllToAll, "all_to_all", 1, 1, true, true, false},
     {InstrKind::kSlice, "slice", 1, 1, false, true, false},
     {InstrKind::kConcat, "concat", -1, 1, false, true, false},
     {InstrKind::kZeros, "zeros", 0, 1, false, false, false},

@@ -197,6 +197,8 @@ class RankChecker {
       check_.fail("no group {}", instr.group);
     if (instr.kind != InstrKind::kAllReduce && instr.pieces.size() != self_.groups[instr.group].size())
       check_.fail("{} pieces for a group of {}", instr.pieces.size(), self_.groups[instr.group].size());
+    if (instr.kind == InstrKind::kAllToAll && instr.shares.size() != instr.pieces.size())
+      check_.fail("{} shares of {} pieces", instr.shares.size(), instr.pieces.size());
   }
 
   // What is on its way out may be read but not changed; what is on its way in may not even be read.

@@ -26,6 +26,12 @@ inline TensorView view_of(const TensorSpan& span) {
           static_cast<int32_t>(span.type.shape.size()), span.type.dtype};
 }
 
+/// How a tensor lies in pieces along a cut, one for each member of a group.
+struct Pieces {
+  const Cut& cut;
+  const std::vector<int64_t>& lengths;
+};
+
 /// One transfer of a step, as one of its ends sees it.
 struct Wire {
   int32_t transfer = -1;  // of Routes; equal at both ends
@@ -49,6 +55,11 @@ class Communicator {
   /// Leaves in `piece` this member's piece of the sum of the members' `whole`, added in group order.
   virtual void reduce_scatter(int32_t group, TensorSpan whole, TensorSpan piece, const Cut& cut,
                               const std::vector<int64_t>& pieces) = 0;
+
+  /// Leaves in `out` this member's piece along `scattered` of the members' `in` joined along `joined`, in
+  /// group order. Both are cuts of the whole (InstrKind::kAllToAll).
+  virtual void all_to_all(int32_t group, TensorSpan in, TensorSpan out, const Pieces& joined,
+                          const Pieces& scattered) = 0;
 
   /// Offers `tensor` to the peer or opens it to what the peer sends; neither waits. A transfer happens once a
   /// step. The memory and the view's shape must stay until `wait_*` has returned.

@@ -50,6 +50,7 @@ HollowRank::HollowRank(const Program& program, int32_t rank, Communicator& comm)
   }
   element_.resize(1);
   gathered_.resize(largest);
+  kept_.resize(largest);
   for (const Body& body : program.bodies) {
     std::vector<Meeting>& meetings = bodies_.emplace_back();
     for (const Instr& instr : body.instrs)
@@ -67,6 +68,14 @@ void HollowRank::meet(const Meeting& meeting) {
   TensorSpan single = one(element_, 1), all = one(gathered_, pieces.size());
   if (meeting.kind == InstrKind::kAllReduce) return comm_.all_reduce(meeting.group, single);
   if (meeting.kind == InstrKind::kAllGather) return comm_.all_gather(meeting.group, single, all, {}, pieces);
+  // Rows of a square become its columns.
+  if (meeting.kind == InstrKind::kAllToAll) {
+    auto members = static_cast<int64_t>(pieces.size());
+    TensorSpan kept = one(kept_, pieces.size());
+    all.type = {{1, members}, {members, 1}, DType::kFloat32};
+    kept.type = {{members, 1}, {1, 1}, DType::kFloat32};
+    return comm_.all_to_all(meeting.group, all, kept, {{.dim = 0}, pieces}, {{.dim = 1}, pieces});
+  }
   comm_.reduce_scatter(meeting.group, all, single, {}, pieces);
 }
 

@@ -38,7 +38,7 @@ class HollowRank {
   std::vector<std::vector<std::byte>> memory_;
   std::vector<std::vector<Meeting>> bodies_;
   std::vector<std::vector<int64_t>> pieces_;  // by group: one element each
-  std::vector<float> element_, gathered_;
+  std::vector<float> element_, gathered_, kept_;
   int64_t ran_ = 0;
 };
 

@@ -52,6 +52,8 @@ const std::vector<MeshCosts::Step>& MeshCosts::steps(int from, int to) {
     if (step.kind == InstrKind::kAllReduce) at->second.push_back({"all_reduce", axes, layout(step.result)});
     if (step.kind == InstrKind::kReduceScatter)
       at->second.push_back({"reduce_scatter", axes, layout(before)});
+    if (step.kind == InstrKind::kAllToAll)
+      at->second.push_back({"all_to_all", axes, layout(before), layout(step.result)});
     if (step.kind == InstrKind::kAllGather) at->second.push_back({"all_gather", axes, layout(step.result)});
     before = step.result;
   }
@@ -82,8 +84,11 @@ Seconds MeshCosts::convert(int tensor, int from, int to) {
   auto known = tensors_[tensor].seconds.find({from, to});
   if (known != tensors_[tensor].seconds.end()) return known->second;
   Seconds sum = 0;
-  for (const Step& step : steps(from, to))
-    sum += collective(step, elements(tensor, step.layout) * tensors_[tensor].element);
+  for (const Step& step : steps(from, to)) {
+    int64_t held = elements(tensor, step.layout);
+    if (step.after >= 0) held = std::max(held, elements(tensor, step.after));
+    sum += collective(step, held * tensors_[tensor].element);
+  }
   tensors_[tensor].seconds.emplace(std::pair(from, to), sum);
   return sum;
 }

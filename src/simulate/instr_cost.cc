@@ -1,5 +1,7 @@
 #include "simulate/instr_cost.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "program/local_view.h"
 #include "program/moved.h"
@@ -41,6 +43,8 @@ Seconds InstrCosts::compute(const Instr& instr, const std::vector<TypeId>& in, c
 
 Seconds InstrCosts::collective(const Instr& instr, TypeId in, const std::vector<int32_t>& ranks) const {
   Bytes whole = instr.kind == InstrKind::kAllGather ? bytes(instr.types[0]) : bytes(in);
+  // What is brought and what is kept differ where pieces are uneven.
+  if (instr.kind == InstrKind::kAllToAll) whole = std::max(whole, bytes(instr.types[0]));
   return prices_.collective(row_of(instr.kind).name, whole, ranks);
 }
 

@@ -50,7 +50,8 @@ def test_every_verb_takes_what_calibrate_measured(tmp_path):
     step, here, plan = ROOT / "tests/data/gpt2-tiny.model.json", tmp_path / "here.json", tmp_path / "plan.json"
     ask("calibrate", step, "--rounds", 1, "--cluster", "2xcpu", "-o", here)
     measured = json.loads(here.read_text())
-    assert {row["kind"] for row in measured["transfers"]} == {"all_reduce", "all_gather", "reduce_scatter", "send"}
+    assert {row["kind"] for row in measured["transfers"]} == {
+        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"}
     assert any(row["target"] == "partita.optimize" for row in measured["samples"])
     ask("recipe", "dp", step, "--ranks", 2, "-o", plan)
     use = ["--calibration", here]

@@ -205,14 +205,24 @@ TEST(Lower, LoopsOverWhatOthersSum) {
   }
 }
 
-// Pieces of pieces are not cut before the pieces around them.
+// Pieces of pieces are not cut before the pieces around them. Where a rank's final piece can be taken at once
+// ranks exchange pieces; else somebody gathers.
 TEST(Lower, ConversionsCutFromTheOutsideIn) {
-  AxisLayout rows = AxisLayout::shard(0, 0), columns = AxisLayout::shard(1, 0);
-  std::vector<std::pair<InstrKind, std::vector<int>>> steps;
-  for (const Conversion& step : plan_conversion({columns, {}}, {rows, rows}))
-    steps.emplace_back(step.kind, step.axes);
-  EXPECT_EQ(steps, (std::vector<std::pair<InstrKind, std::vector<int>>>{
-                       {InstrKind::kAllGather, {0}}, {InstrKind::kSlice, {0}}, {InstrKind::kSlice, {1}}}));
+  using Steps = std::vector<std::pair<InstrKind, int>>;
+  AxisLayout rows = AxisLayout::shard(0, 0), columns = AxisLayout::shard(1, 0), whole;
+  auto steps = [](const Layout& from, const Layout& to) {
+    Steps out;
+    for (const Conversion& step : plan_conversion(from, to)) out.emplace_back(step.kind, step.axes[0]);
+    return out;
+  };
+  EXPECT_EQ(steps({rows}, {columns}), (Steps{{InstrKind::kAllToAll, 0}}));
+  EXPECT_EQ(steps({columns, whole}, {rows, rows}),
+            (Steps{{InstrKind::kAllToAll, 0}, {InstrKind::kSlice, 1}}));
+  EXPECT_EQ(steps({columns, rows}, {columns, columns}), (Steps{{InstrKind::kAllToAll, 1}}));
+  EXPECT_EQ(steps({rows, columns}, {columns, columns}),
+            (Steps{{InstrKind::kAllGather, 1}, {InstrKind::kAllToAll, 0}, {InstrKind::kSlice, 1}}));
+  EXPECT_EQ(steps({rows, columns}, {columns, rows}),
+            (Steps{{InstrKind::kAllGather, 1}, {InstrKind::kAllToAll, 0}, {InstrKind::kSlice, 1}}));
 }
 
 // A constant of the experts is made whole and cut for the pieces of a loop; which part of it is the same.

@@ -100,6 +100,59 @@ TEST(Certificate, SeesAPermutedGather) {
       {"(all_gather)", "joins fc1.weight[2:3, 0:6] and then fc1.weight[0:2, 0:6]", "order of the group"});
 }
 
+/// The same, but the rows at rest become columns first and those are gathered.
+SmallProgram exchanged_program() {
+  SmallProgram small = sharded_program();
+  Slot columns{Space::kRank, 9};
+  TypeId part = small.type({kIn, kHidden / 2});
+  for (RankProgram& rank : small.program.ranks) {
+    rank.rank_slots = 10;
+    std::vector<Instr>& instrs = small.program.bodies[rank.actions[0].body.value].instrs;
+    Instr& gather = instrs.back();
+    Instr exchange = gather;
+    exchange.kind = InstrKind::kAllToAll;
+    exchange.out = {columns};
+    exchange.types = {part};
+    exchange.scatter = {.dim = 1};
+    exchange.shares = {kHidden / 2, kHidden / 2};
+    gather.in = gather.drop = {columns};
+    gather.cut = exchange.scatter;
+    gather.pieces = exchange.shares;
+    instrs.insert(instrs.end() - 1, exchange);
+  }
+  return small;
+}
+
+TEST(Certificate, AcceptsExchangedPieces) { expect_accepted(exchanged_program()); }
+
+TEST(Certificate, SeesAWrongExchange) {
+  SmallProgram small = exchanged_program();
+  auto broken = [&](auto change) {
+    Program program = small.program;
+    for (Body& body : program.bodies)
+      for (Instr& instr : body.instrs)
+        if (instr.kind == InstrKind::kAllToAll) change(instr);
+    return program;
+  };
+  expect_refused(small, broken([](Instr& instr) {
+                   instr.pieces = {1, 2};
+                 }),
+                 {"(all_to_all)", "a piece of 2; 1 was declared"});
+  expect_refused(small, broken([](Instr& instr) {
+                   instr.shares = {3, 2};
+                 }),
+                 {"(all_to_all)", "scatters 5 of 6 elements"});
+  expect_refused(small, broken([](Instr& instr) { instr.scatter.inner = 2; }),
+                 {"(all_to_all)", "cuts dimension 1"});
+  expect_refused(small, broken([](Instr& instr) { instr.scatter = instr.cut, instr.shares = instr.pieces; }),
+                 {"(all_to_all)", "makes fc1.weight[0:2, 0:6]"});
+  Program one_way = small.program;
+  BodyId first = one_way.ranks[0].actions[0].body;
+  for (Instr& instr : one_way.bodies[first.value].instrs)
+    if (instr.kind == InstrKind::kAllToAll) instr.shares = {2, 4};
+  expect_refused(small, one_way, {"(all_to_all)", "cuts it in another way"});
+}
+
 TEST(Certificate, SeesAMicrobatchLeftOut) {
   SmallProgram small = grid_program(1, 1, 4);
   expect_refused(small, mutants::not_accumulated(small.program),

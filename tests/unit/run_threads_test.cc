@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <numeric>
 
 #include "base/error.h"
 #include "run/host_tensor.h"
@@ -88,6 +89,55 @@ TEST(Threads, GatherAndScatterUnevenPiecesInsideADimension) {
   for (const HostTensor& tensor : wholes) EXPECT_EQ(tensor, whole);
   EXPECT_EQ(to_doubles(parts[1]), (std::vector<double>{0,  1,  2,  3,  4,  5,  15, 16, 17, 18, 19, 20,
                                                        30, 31, 32, 33, 34, 35, 45, 46, 47, 48, 49, 50}));
+}
+
+// Rows become columns; and inside one dimension, either leaf inside the other. Members in any order.
+TEST(Threads, ExchangeUnevenPieces) {
+  struct Case {
+    Leaves leaves;
+    Cut join, scatter;
+    std::vector<int64_t> pieces, shares;
+  };
+  const Case cases[] = {{{{5}, {4}}, {.dim = 0}, {.dim = 1}, {3, 0, 2}, {2, 1, 1}},
+                        {{{2, 5, 2, 4}}, {0, 1, 2, 8}, {0, 3, 20, 1}, {2, 2, 1}, {1, 0, 3}},
+                        {{{3}, {6, 4}},
+                         {.dim = 1, .leaf = 1, .outer = 6},
+                         {.dim = 1, .leaf = 0, .inner = 4},
+                         {2, 1, 1},
+                         {3, 2, 1}}};
+  std::vector<int32_t> group = {1, 2, 0};
+  for (const Case& c : cases) {
+    Box all;
+    Shape shape;
+    for (const std::vector<int64_t>& dim : c.leaves) {
+      all.emplace_back();
+      for (int64_t leaf : dim) all.back().push_back({0, leaf});
+      shape.push_back(std::accumulate(dim.begin(), dim.end(), int64_t{1}, std::multiplies<>()));
+    }
+    HostTensor whole = values(shape, [](int64_t i) { return i; });
+    // What a member of the group has of the whole.
+    auto part = [&](const Cut& cut, const std::vector<int64_t>& lengths, size_t member) {
+      Box box = all;
+      int64_t begin = std::accumulate(lengths.begin(), lengths.begin() + member, int64_t{0});
+      box[cut.dim][cut.leaf] = {begin, begin + lengths[member]};
+      HostTensor out(shape_of(box), DType::kFloat32);
+      slice_box(whole, c.leaves, box, out.data.data(), dense(out.shape));
+      return out;
+    };
+    std::vector<HostTensor> in(3), out(3), expected(3);
+    for (size_t m = 0; m < 3; ++m) {
+      in[group[m]] = part(c.join, c.pieces, m);
+      expected[group[m]] = part(c.scatter, c.shares, m);
+      out[group[m]] = HostTensor(expected[group[m]].shape, DType::kFloat32);
+    }
+    EXPECT_EQ(run_ranks(3, {group},
+                        [&](int32_t rank, Communicator& comm, Position&) {
+                          comm.all_to_all(0, span_of(in[rank]), span_of(out[rank]), {c.join, c.pieces},
+                                          {c.scatter, c.shares});
+                        }),
+              "");
+    EXPECT_EQ(out, expected);
+  }
 }
 
 // Many transfers at once, offered in another order at each end, and all of them again in a second step.
@@ -195,8 +245,10 @@ TEST(Threads, TransfersAreMeasured) {
     ASSERT_EQ(found.seconds.size(), 2u);
     for (Seconds seconds : found.seconds) EXPECT_GT(seconds, 0);
   }
-  EXPECT_EQ(counts, (std::map<std::string, int>{
-                        {"all_reduce", 4}, {"all_gather", 4}, {"reduce_scatter", 4}, {"send", 2}}));
+  EXPECT_EQ(
+      counts,
+      (std::map<std::string, int>{
+          {"all_reduce", 4}, {"all_gather", 4}, {"reduce_scatter", 4}, {"all_to_all", 4}, {"send", 2}}));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr int kWarmUp = 1;
 
 /// The memory of one rank: zeros, which stay zeros however often they are added up.
 struct Rank {
-  std::vector<float> whole, piece;
+  std::vector<float> whole, piece, columns;
   std::vector<int64_t> pieces;
   Seconds spent = 0;
 
@@ -36,6 +36,16 @@ void all_gather(Communicator& comm, int32_t, Rank& rank) {
 
 void reduce_scatter(Communicator& comm, int32_t, Rank& rank) {
   comm.reduce_scatter(0, Rank::span(rank.whole), Rank::span(rank.piece), {}, rank.pieces);
+}
+
+// Each brings a row of a matrix and leaves with columns of it: `whole` and `columns` are about as large.
+void all_to_all(Communicator& comm, int32_t self, Rank& rank) {
+  TensorSpan row = Rank::span(rank.whole), columns = Rank::span(rank.columns);
+  auto members = static_cast<int64_t>(rank.pieces.size()), width = static_cast<int64_t>(rank.whole.size());
+  row.type = {{1, width}, {width, 1}, DType::kFloat32};
+  columns.type = {{members, rank.pieces[self]}, {rank.pieces[self], 1}, DType::kFloat32};
+  const std::vector<int64_t> rows(members, 1);
+  comm.all_to_all(0, row, columns, {{.dim = 0}, rows}, {{.dim = 1}, rank.pieces});
 }
 
 // From rank 0 to rank 1; more ranks would watch.
@@ -59,6 +69,7 @@ struct Kind {
 constexpr Kind kKinds[] = {{"all_reduce", all_reduce, false},
                            {"all_gather", all_gather, false},
                            {"reduce_scatter", reduce_scatter, false},
+                           {"all_to_all", all_to_all, false},
                            {"send", send, true}};
 
 std::vector<Rank> ranks_of(int32_t count, Bytes bytes) {
@@ -68,6 +79,7 @@ std::vector<Rank> ranks_of(int32_t count, Bytes bytes) {
     for (int32_t m = 0; m < count; ++m) ranks[r].pieces.push_back(piece({0, elements}, count, m).length());
     ranks[r].whole.assign(elements, 0);
     ranks[r].piece.assign(ranks[r].pieces[r], 0);
+    ranks[r].columns.assign(count * ranks[r].pieces[r], 0);
   }
   return ranks;
 }

@@ -221,6 +221,20 @@ void ThreadCommunicator::reduce_scatter(int32_t index, TensorSpan whole, TensorS
   leave(membership);
 }
 
+void ThreadCommunicator::all_to_all(int32_t index, TensorSpan in, TensorSpan out, const Pieces& joined,
+                                    const Pieces& scattered) {
+  const Membership& membership = groups_[index];
+  Exchange::Group& group = enter(membership, InstrKind::kAllToAll, in, out);
+  Bytes element = dtype_bytes(out.type.dtype);
+  for (size_t m = 0; m < group.calls.size(); ++m) {
+    const TensorSpan& from = group.calls[m].in;
+    ShareWalk walk = walk_share(from.type, out.type, joined, scattered, m, membership.member);
+    copy_strided(out.data + walk.to * element, from.data + walk.from * element, std::move(walk.extents),
+                 element);
+  }
+  leave(membership);
+}
+
 void ThreadCommunicator::send(const Wire& wire, const TensorView& tensor) {
   Mailbox& box = exchange_.mailbox(wire.transfer);
   box.from = tensor;

@@ -84,6 +84,8 @@ class ThreadCommunicator : public Communicator {
                   const std::vector<int64_t>& pieces) override;
   void reduce_scatter(int32_t group, TensorSpan whole, TensorSpan piece, const Cut& cut,
                       const std::vector<int64_t>& pieces) override;
+  void all_to_all(int32_t group, TensorSpan in, TensorSpan out, const Pieces& joined,
+                  const Pieces& scattered) override;
   void send(const Wire& wire, const TensorView& tensor) override;
   void receive(const Wire& wire, const TensorView& tensor) override;
   void wait_send(const Wire& wire) override;

@@ -177,6 +177,7 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
     case InstrKind::kAllReduce:
     case InstrKind::kAllGather:
     case InstrKind::kReduceScatter:
+    case InstrKind::kAllToAll:
       out = collective(instr, defined(slots[instr.in[0]]));
       break;
     case InstrKind::kSlice:
@@ -241,6 +242,9 @@ at::Tensor Rank::collective(const Instr& instr, const at::Tensor& in) {
   at::Tensor out = partita::allocate(program_[instr.types[0]]);
   if (instr.kind == InstrKind::kAllGather) {
     comm_.all_gather(instr.group, span_of(in), span_of(out), instr.cut, instr.pieces);
+  } else if (instr.kind == InstrKind::kAllToAll) {
+    comm_.all_to_all(instr.group, span_of(in), span_of(out), {instr.cut, instr.pieces},
+                     {instr.scatter, instr.shares});
   } else {
     comm_.reduce_scatter(instr.group, span_of(in), span_of(out), instr.cut, instr.pieces);
   }
