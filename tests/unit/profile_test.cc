@@ -48,6 +48,15 @@ TEST(Profile, RingsAreAsFastAsTheirSlowestHop) {
   EXPECT_EQ(all_reduce_seconds(cluster, 128, {1, 1}), 0);
 }
 
+TEST(Profile, AnExchangeUsesEveryMembersOwnLinks) {
+  Cluster cluster = two_nodes_of_four();
+  // Three shares of 32 bytes to peers in the node.
+  EXPECT_EQ(all_to_all_seconds(cluster, 128, {4, 1}), 3 * 1 + 3 * 32.0 / 64);
+  // Of eight shares of 16 bytes four go to the other node, over one link of 8 bytes/s.
+  EXPECT_EQ(all_to_all_seconds(cluster, 128, {8, 2}), 7 * 2 + 4 * 16.0 / 8);
+  EXPECT_EQ(all_to_all_seconds(cluster, 128, {1, 1}), 0);
+}
+
 TEST(Profile, SendsUseThePairsLink) {
   Cluster cluster = two_nodes_of_four();
   EXPECT_EQ(send_seconds(cluster, 32, 0, 3), 2);
@@ -135,6 +144,7 @@ TEST(Profile, ARingIsAsFastAsItsSlowestLevel) {
   EXPECT_EQ(far.groups, std::vector<int>{2});
   EXPECT_NEAR(all_gather_seconds(cluster, 4'000'000, far), 3 * (1e-3 + 1e6 / 2e9), 1e-9);
   EXPECT_LT(all_gather_seconds(cluster, 4'000'000, near), 1e-3);
+  EXPECT_NEAR(all_to_all_seconds(cluster, 4'000'000, far), 3e-3 + 2e6 / 1e9, 1e-9);
   EXPECT_NEAR(send_seconds(cluster, 1'000'000, 1, 2), 1e-3 + 1e-3, 1e-9);
 }
 
