@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/constants.h"
 #include "cli/inputs.h"
+#include "cli/measure_plans.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
@@ -16,6 +17,7 @@
 #include "profile/step.h"
 #include "run/safetensors.h"
 #include "run/threads/measure_transfers.h"
+#include "simulate/simulate.h"
 
 namespace partita {
 namespace {
@@ -179,6 +181,32 @@ std::vector<OpSample> samples_of(const std::vector<Probe>& probes, const std::ve
   return found;
 }
 
+/// Plans of the steps on as many ranks at once as have a core each: with other shapes than one device has,
+/// and beside each other, as they will run. What was measured so counts before what one device took alone.
+std::vector<PlanRun> run_plans(const std::vector<Probe>& probes, int ranks, int rounds, const Command& command,
+                               std::vector<OpSample>& samples) {
+  std::map<std::string, OpSample> by_signature;
+  std::map<std::string, std::vector<Seconds>> in_plans;
+  for (OpSample& sample : samples) by_signature[sample.signature] = std::move(sample);
+  std::vector<PlanRun> runs;
+  for (const Probe& probe : probes)
+    for (const RecipeSpec& spec : usual_plans(ranks)) {
+      command.say(fmt::format("{}, {}", probe.name, summary(spec)));
+      std::optional<PlanRun> run = run_plan(probe.model, views_of(probe.given), spec, rounds);
+      if (!run) continue;
+      for (const OpSample& sample : run->samples) {
+        by_signature.try_emplace(sample.signature, sample);
+        in_plans[sample.signature].push_back(sample.seconds);
+      }
+      run->name = fmt::format("{}, {}", probe.name, run->name);
+      runs.push_back(std::move(*run));
+    }
+  for (auto& [signature, seconds] : in_plans) by_signature[signature].seconds = middle(std::move(seconds));
+  samples.clear();
+  for (auto& [signature, sample] : by_signature) samples.push_back(std::move(sample));
+  return runs;
+}
+
 struct Error {
   std::string name;
   Seconds measured = 0, before = 0, after = 0;
@@ -201,6 +229,13 @@ std::vector<Error> errors_of(const std::vector<Probe>& probes, const std::vector
   return errors;
 }
 
+Error error_of(const PlanRun& run, const Cluster& cluster, const Calibration& calibration) {
+  auto predicted = [&](const Prices& prices) {
+    return simulate(run.lowered.model, run.lowered.program, prices).step_seconds;
+  };
+  return {run.name, run.seconds, predicted(cluster), predicted(Prices(cluster, calibration))};
+}
+
 double off(Seconds predicted, Seconds measured) { return 100 * (predicted / measured - 1); }
 
 double median_error(const std::vector<Error>& errors, Seconds Error::*predicted) {
@@ -217,9 +252,12 @@ std::string spread(const std::vector<Error>& errors, Seconds Error::*predicted) 
 }
 
 std::string show(const std::vector<Error>& errors, bool trials) {
-  std::string text = fmt::format("{:<24} {:>10} {:>10} {:>10}\n", "step", "measured", "before", "after");
+  size_t width = 24;
+  for (const Error& e : errors) width = std::max(width, e.name.size());
+  std::string text =
+      fmt::format("{:<{}} {:>10} {:>10} {:>10}\n", "step", width, "measured", "before", "after");
   for (const Error& e : errors)
-    text += fmt::format("{:<24} {:>10} {:>+8.1f} % {:>+8.1f} %\n", e.name, show_seconds(e.measured),
+    text += fmt::format("{:<{}} {:>10} {:>+8.1f} % {:>+8.1f} %\n", e.name, width, show_seconds(e.measured),
                         off(e.before, e.measured), off(e.after, e.measured));
   return text + fmt::format("Before, the library's cpu: {}. After, from samples{}: {}.\n",
                             spread(errors, &Error::before), trials ? " of other steps" : "",
@@ -243,8 +281,12 @@ void run(const Options& options, const Command& command) {
                           .samples = samples_of(probes, measured)};
   for (OpSample& sample : moves_of(options.rounds, command)) calibration.samples.push_back(std::move(sample));
   calibration.transfers = transfers_of(cluster, options.rounds, command);
-  std::vector<Error> errors = errors_of(probes, measured, calibration);
   bool trials = options.models.empty();
+  int ranks = std::min(num_ranks(cluster), calibration.cores);
+  std::vector<PlanRun> runs;
+  if (!trials && ranks > 1) runs = run_plans(probes, ranks, options.rounds, command, calibration.samples);
+  std::vector<Error> errors = errors_of(probes, measured, calibration);
+  for (const PlanRun& run : runs) errors.push_back(error_of(run, cluster, calibration));
   // Steps that were learned from say nothing about others.
   if (trials) calibration.expected_error = median_error(errors, &Error::after) / 100;
   write_file(options.output, to_json(calibration));
@@ -272,8 +314,9 @@ void run(const Options& options, const Command& command) {
 void add_calibrate(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   app.add_option("MODEL", options->models,
-                 "measure the ops of these steps; by default of a set of small steps of several families, "
-                 "and then predict eight others");
+                 "measure the ops of these steps, alone and in usual plans for as many ranks as there are "
+                 "cores; by default ops of a set of small steps of several families, and then predict eight "
+                 "others");
   app.add_option("--cluster", options->cluster, "whose ranks, as threads, to measure transfers between")
       ->capture_default_str();
   app.add_option("--dtype", options->dtype, "retype every floating tensor");

@@ -115,7 +115,7 @@ struct RunApi {
   std::vector<MoveMeasure> (*measure_moves)(const std::vector<int64_t>& elements, int rounds);
 };
 
-inline constexpr int kRunApiVersion = 5;
+inline constexpr int kRunApiVersion = 6;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 

@@ -13,6 +13,9 @@ namespace partita {
 /// Sees output `out` of the instruction at `at`, on the thread of its rank.
 using Observe = std::function<void(const At& at, int32_t out, const TensorSpan& value)>;
 
+/// Told the CPU seconds of the instruction at `at`, on the thread of its rank.
+using Clocked = std::function<void(const At& at, Seconds seconds)>;
+
 /// How a Program is run.
 struct RunOptions {
   int threads_per_rank = 1;
@@ -26,6 +29,7 @@ struct RunOptions {
   Seconds patience = 0;        // no rank goes on for so long: the run has failed; 0: wait for ever
   std::optional<Fault> fault;  // put there on purpose
   Observe observe;             // sees every value that an instruction leaves; none: nobody looks
+  Clocked clocked;             // told what every instruction took; none: nobody asks
 };
 
 }  // namespace partita

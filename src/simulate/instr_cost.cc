@@ -6,6 +6,7 @@
 #include "program/local_view.h"
 #include "program/moved.h"
 #include "program/words.h"
+#include "simulate/instr_samples.h"
 
 namespace partita {
 
@@ -25,11 +26,7 @@ Seconds InstrCosts::local(BodyId body, int32_t index, const std::vector<TypeId>&
 Seconds InstrCosts::call(const Instr& instr, const std::vector<TypeId>& in, const Device& device) const {
   if (instr.view && !prices_.measured()) return 0;
   OpView view = local_view(model_, program_, instr, in);
-  auto look = [&](TensorId id) {
-    const TensorType& type = program_[in[id.value]];
-    return TensorLook{type.shape, type.strides, type.dtype};
-  };
-  auto signature = [&] { return signature_of(view.op->target, instr.args, instr.kwargs, look); };
+  auto signature = [&] { return signature_of(view.op->target, program_, instr, in); };
   return prices_.call({view, bytes_moved(program_, instr, in), instr.view, signature}, device).seconds;
 }
 

@@ -53,6 +53,8 @@ def test_every_verb_takes_what_calibrate_measured(tmp_path):
     assert {row["kind"] for row in measured["transfers"]} == {
         "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"}
     assert any(row["target"] == "partita.optimize" for row in measured["samples"])
+    # Ops as plans call them were measured too: of half the batch, and products that add to a sum in one kernel.
+    assert any(row["op"].startswith("aten.mm.default") and row["op"].endswith(" into") for row in measured["samples"])
     ask("recipe", "dp", step, "--ranks", 2, "-o", plan)
     use = ["--calibration", here]
     one = ask("profile", step, *use)

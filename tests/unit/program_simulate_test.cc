@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "program_small.h"
+#include "simulate/instr_samples.h"
 #include "simulate/simulate.h"
 
 namespace partita {
@@ -72,6 +75,24 @@ TEST(Simulate, MeasuredInstructionsTakeWhatTheyTook) {
   OpSample third{.signature = "third", .target = "aten.sum.default", .seconds = 1};
   Prices prices(cpus(1), Calibration{.machine = "here", .samples = {product, other, third}});
   EXPECT_DOUBLE_EQ(simulate(small.model, small.program, prices).step_seconds, before + 99);
+}
+
+// A step of which every instruction was measured takes their sum, whatever the device is said to do.
+TEST(Simulate, AllThatARankRunsCanBeMeasured) {
+  SmallProgram small = pipeline_program(2);
+  Calibration calibration{.machine = "here", .transfers = {{"send", 2, 0, 1e-6}, {"send", 2, 1 << 20, 1e-6}}};
+  std::map<std::string, OpSample> samples;
+  Seconds busy = 0;
+  for (int32_t rank = 0; rank < 2; ++rank)
+    for (InstrSample& one : instr_samples(small.model, small.program, rank)) {
+      one.sample.seconds = 3;
+      samples[one.sample.signature] = one.sample;
+      busy += 3;
+    }
+  for (auto& [signature, sample] : samples) calibration.samples.push_back(sample);
+  Trace trace = simulate(small.model, small.program, {cpus(2), calibration});
+  Seconds all = 2 * trace.step_seconds;
+  EXPECT_NEAR(busy, all * (1 - trace.bubble) - 2 * trace.exposed_comm_seconds, 1e-6 * all);
 }
 
 TEST(Simulate, CollectivesWaitForTheLastMember) {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "run/cpu_time.h"
 #include "run/cut.h"
 #include "run/show.h"
 #include "run/strided.h"
@@ -153,9 +154,10 @@ void Rank::run(BodyId id, int32_t microbatch) {
   const PreparedBody& body = bodies_[id.value];
   Slots here = slots(microbatch);
   for (const PreparedInstr& instr : body.instrs) {
+    auto number = static_cast<int32_t>(&instr - body.instrs.data());
     at_.op = instr.name;
-    execute(instr, here);
-    if (observe_) show(*instr.instr, static_cast<int32_t>(&instr - body.instrs.data()), here);
+    clocked_ ? execute_timed(instr, number, here) : execute(instr, here);
+    if (observe_) show(*instr.instr, number, here);
   }
   at_.op = nullptr;
   for (int32_t i = 0; i < body.body->locals; ++i) locals_[i].reset();
@@ -165,6 +167,13 @@ void Rank::show(const Instr& instr, int32_t number, const Slots& slots) const {
   for (size_t o = 0; o < instr.out.size(); ++o)
     if (instr.out[o].index >= 0 && slots[instr.out[o]].defined())
       (*observe_)({number_, at_.action, number}, static_cast<int32_t>(o), span_of(slots[instr.out[o]]));
+}
+
+void Rank::execute_timed(const PreparedInstr& prepared, int32_t number, const Slots& slots) {
+  Seconds begin = cpu_seconds();
+  execute(prepared, slots);
+  Seconds taken = cpu_seconds() - begin;
+  (*clocked_)({number_, at_.action, number}, taken);
 }
 
 void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {

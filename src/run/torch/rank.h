@@ -19,6 +19,8 @@ class Rank {
        Position& at);
   /// From now on `observe` sees what instructions leave. REQUIRES: it outlives the rank.
   void show_to(const Observe& observe) { observe_ = observe ? &observe : nullptr; }
+  /// From now on `clocked` is told what instructions took. REQUIRES: it outlives the rank.
+  void time_for(const Clocked& clocked) { clocked_ = clocked ? &clocked : nullptr; }
 
   /// The step number the optimizer corrects its moments with, from 1, and the loss scale.
   void begin_step(int64_t step, double loss_scale);
@@ -40,6 +42,7 @@ class Rank {
   Slots slots(int32_t microbatch);
   void execute(const PreparedInstr& prepared, const Slots& slots);
   void show(const Instr& instr, int32_t number, const Slots& slots) const;
+  void execute_timed(const PreparedInstr& prepared, int32_t number, const Slots& slots);
   at::Tensor collective(const Instr& instr, const at::Tensor& in);
   at::Tensor optimize(const Instr& instr, const Slots& slots);
   double gradient_factor(double squares);
@@ -50,6 +53,7 @@ class Rank {
   Communicator& comm_;
   Position& at_;
   const Observe* observe_ = nullptr;
+  const Clocked* clocked_ = nullptr;
   const int32_t number_;
   std::vector<at::Tensor> rank_, locals_;
   std::vector<std::vector<at::Tensor>> frames_;  // by micro-batch

@@ -80,6 +80,7 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
   for (int32_t r = 0; r < threads.size(); ++r) {
     ranks.emplace_back(program, r, bodies, threads.comm(r), threads.position(r));
     ranks.back().show_to(threads.options().observe);
+    ranks.back().time_for(threads.options().clocked);
     plans.push_back(plan_loads(program, model, r));
     for (const NextLoad& next : plans.back())
       if (next.next != Next::kBatch) find_value(weights, model[next.load->tensor], "weights");
