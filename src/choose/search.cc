@@ -16,6 +16,8 @@
 namespace partita {
 namespace {
 
+constexpr double kRounding = 1e-12;  // of a sum of seconds
+
 struct Node {
   ThresholdBox box;
   double bound = 0;
@@ -29,13 +31,17 @@ struct Node {
 
 class Search {
  public:
-  Search(const ChoiceProblem& problem, int64_t work)
-      : problem_(problem), folded_(fold(problem)), thresholds_(thresholds_of(folded_.table)), work_(work) {}
+  Search(const ChoiceProblem& problem, int64_t work, double enough)
+      : problem_(problem),
+        folded_(fold(problem)),
+        thresholds_(thresholds_of(folded_.table)),
+        work_(work),
+        enough_(std::max(enough, kRounding)) {}
 
   ChoiceAnswer run() {
     push(whole(thresholds_), std::vector<double>(problem_.moments(), 0.0));
     if (!open_.empty()) answer_.relaxed_bound = open_.top().bound;
-    while (!open_.empty() && open_.top().bound < best_ * (1 - 1e-12) && answer_.work < work_) {
+    while (!open_.empty() && open_.top().bound < best_ * (1 - enough_) && answer_.work < work_) {
       Node node = open_.top();
       open_.pop();
       if (node.box.single()) {
@@ -46,7 +52,7 @@ class Search {
       push(lower, node.multiplier);
       push(upper, node.multiplier);
     }
-    bool complete = open_.empty() || open_.top().bound >= best_ * (1 - 1e-12);
+    bool complete = open_.empty() || open_.top().bound >= best_ * (1 - kRounding);
     if (!complete) left_open_ = std::min(left_open_, open_.top().bound);
     finish();
     return std::move(answer_);
@@ -131,6 +137,7 @@ class Search {
   Folded folded_;
   Thresholds thresholds_;
   int64_t work_;
+  double enough_;
   std::priority_queue<Node> open_;
   int64_t number_ = 0;
   double best_ = HUGE_VAL, left_open_ = HUGE_VAL;
@@ -144,8 +151,8 @@ double ChoiceAnswer::gap() const {
   return best && best->seconds > 0 ? (best->seconds - bound) / best->seconds : 0;
 }
 
-ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work) {
-  return Search(problem, work).run();
+ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work, double enough) {
+  return Search(problem, work, enough).run();
 }
 
 }  // namespace partita

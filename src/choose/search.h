@@ -22,8 +22,8 @@ struct ChoiceAnswer {
 };
 
 /// The choice of fewest seconds within the budget, with a bound that says how far it may be from the best:
-/// nowhere (gap 0) unless `work` ran out. Deterministic.
+/// nowhere (gap 0) unless `work` ran out, or a gap of `enough` was reached. Deterministic.
 /// REQUIRES: every operator has an option; bytes and transients have one number for each moment.
-ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work = kChoiceWork);
+ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work = kChoiceWork, double enough = 0);
 
 }  // namespace partita

@@ -208,9 +208,10 @@ std::vector<std::vector<int64_t>> leaf_sizes(const Atoms& atoms, TensorId tensor
 
 Box whole_box(const Atoms& atoms, TensorId tensor) {
   Box box;
-  for (const auto& leaves : leaf_sizes(atoms, tensor)) {
-    box.emplace_back();
-    for (int64_t size : leaves) box.back().push_back({0, size});
+  box.reserve(atoms[tensor].size());
+  for (const auto& leaves : atoms[tensor]) {
+    box.emplace_back().reserve(leaves.size());
+    for (AtomId leaf : leaves) box.back().push_back({0, atoms.sizes[leaf.value]});
   }
   return box;
 }

@@ -25,7 +25,8 @@ Shape compact_strides(const Shape& shape, const Shape& like) {
   // An expanded dimension has stride 0 and no place in memory: it keeps its place among its neighbours.
   bool expanded = std::any_of(like.begin(), like.end(), [](int64_t stride) { return stride == 0; });
   if (!expanded)
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return like[a] > like[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return std::pair(-like[a], a) < std::pair(-like[b], b); });
   Shape strides(shape.size());
   int64_t next = 1;
   for (size_t i = order.size(); i-- > 0;) {

@@ -66,13 +66,23 @@ Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transfo
       code_(code),
       placement_(placement),
       library_(library),
+      locals_(code.values.size()),
       whole_(model.ops.size()) {}
 
-Box Instantiator::box(int value, std::vector<int64_t> coordinates) const {
+Box Instantiator::box(int value, const std::vector<int64_t>& coordinates) const {
   const Value& v = code_.values[value];
   if (!v.tensor) return {};
-  if (v.piece >= 0) coordinates[split_.loop_axis[v.loop]] = v.piece;
-  return box_of(whole_box(atoms_, v.tensor), v.layout, split_.axis_sizes, coordinates);
+  Box whole = whole_box(atoms_, v.tensor);
+  if (v.piece < 0) return box_of(whole, v.layout, split_.axis_sizes, coordinates);
+  std::vector<int64_t> inside = coordinates;
+  inside[split_.loop_axis[v.loop]] = v.piece;
+  return box_of(whole, v.layout, split_.axis_sizes, inside);
+}
+
+const Shape& Instantiator::shape(int value) {
+  Local& local = locals_[value];
+  if (local.place != place_) local = {place_, shape_of(box(value)), {}};
+  return local.shape;
 }
 
 template <class Visit>
@@ -105,9 +115,11 @@ TypeId Instantiator::type(int value) {
   const Value& v = code_.values[value];
   if (!v.tensor) return library_.type({{}, {}, DType::kFloat64});
   const Tensor& tensor = model_[v.tensor];
-  Shape shape = shape_of(box(value));
-  Shape strides = compact_strides(shape, tensor.strides);
-  return library_.type({std::move(shape), std::move(strides), v.as.value_or(tensor.dtype)});
+  const Shape& here = shape(value);
+  TypeId& type = locals_[value].type;
+  if (!type)
+    type = library_.type({here, compact_strides(here, tensor.strides), v.as.value_or(tensor.dtype)});
+  return type;
 }
 
 Body Instantiator::body(const Segment& segment, const std::string& name) {
@@ -164,8 +176,8 @@ void Instantiator::compute(const CodeStep& step, Instr& out) {
   if (!whole.op) whole = view_of(model_, op);
   OpView local{.op = &op, .has_out = whole.has_out, .dtype = whole.dtype};
   size_t operands = step.in.size() - (step.accumulate ? 1 : 0);
-  for (size_t k = 0; k < operands; ++k) local.in.push_back(shape_of(box(step.in[k])));
-  for (int value : step.out) local.out.push_back(value < 0 ? Shape{} : shape_of(box(value)));
+  for (size_t k = 0; k < operands; ++k) local.in.push_back(shape(step.in[k]));
+  for (int value : step.out) local.out.push_back(value < 0 ? Shape{} : shape(value));
   Op piece = localize(whole, local);
   int32_t next = 0;
   for (Arg& arg : piece.args) number_tensors(arg, next);

@@ -33,12 +33,17 @@ class Instantiator {
                const Placement& placement, Library& library);
 
   /// Where a rank stands: one coordinate per mesh axis, then the micro-batch.
-  void stand_at(std::vector<int64_t> coordinates) { coordinates_ = std::move(coordinates); }
+  void stand_at(const std::vector<int64_t>& coordinates) {
+    if (coordinates == coordinates_) return;
+    coordinates_ = coordinates;
+    ++place_;
+  }
   /// The first coordinates of a class of ranks are where it stands; what moves does so over these.
   void stand_for(std::vector<Interval> ranges) { ranges_ = std::move(ranges); }
 
   Body body(const Segment& segment, const std::string& name);
   Box box(int value) const { return box(value, coordinates_); }
+  const Shape& shape(int value);
   /// With the steps by which it moves over the class.
   SpanBox span_box(int value) const;
   TypeId type(int value);
@@ -52,7 +57,7 @@ class Instantiator {
   void compute(const CodeStep& step, Instr& out);
   void collective(const CodeStep& step, Instr& out);
   void slice(const CodeStep& step, Instr& out) const;
-  Box box(int value, std::vector<int64_t> coordinates) const;
+  Box box(int value, const std::vector<int64_t>& coordinates) const;
   /// Calls visit(axis, coordinates one further on it) for every axis the class has several coordinates on.
   template <class Visit>
   void for_each_step(Visit visit) const;
@@ -67,7 +72,15 @@ class Instantiator {
   const SiteCode& code_;
   const Placement& placement_;
   Library& library_;
+  /// Of a value at the place that it was last asked for.
+  struct Local {
+    int64_t place = -1;
+    Shape shape;
+    TypeId type;
+  };
   std::vector<int64_t> coordinates_;
+  int64_t place_ = 0;          // counts coordinates
+  std::vector<Local> locals_;  // by value
   std::vector<Interval> ranges_;  // of a class, by mesh axis; empty for a rank
   std::vector<std::vector<int>> groups_;
   std::vector<OpView> whole_;  // by op, made on first use

@@ -184,7 +184,7 @@ class DeviceProblem {
     }
     Choice all = measure(out, fastest);
     if (all.worst_peak() <= out.budget) return SolvedDevice{gathered, true, all.seconds, fastest};
-    ChoiceAnswer answer = search_choices(out, kWork);
+    ChoiceAnswer answer = search_choices(out, kWork, context_.freedom.enough);
     if (!answer.best) return std::nullopt;
     return SolvedDevice{gathered, false, answer.best->seconds, answer.best->counts};
   }

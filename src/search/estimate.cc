@@ -264,6 +264,13 @@ Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
   return std::max(bound(spec), all / static_cast<double>(spec.pp));
 }
 
+Seconds Estimator::unlimited(const RecipeSpec& spec, const Freedom& freedom) const {
+  Freedom all = freedom;
+  all.memory = INT64_MAX / 4;
+  Estimate made = estimate(spec, all);
+  return made.refused.empty() ? made.seconds : 0;
+}
+
 Estimate Estimator::estimate(const RecipeSpec& spec, const Freedom& freedom) const {
   const CostTable& table = book_.table(book_.key_of(spec));
   Estimate refused;

@@ -38,6 +38,9 @@ class Estimator {
   /// The same of the recipe as it is written: everything stored as its `zero` says, all repeated modules
   /// computed again or none.
   Seconds bound_as_written(const RecipeSpec& spec) const;
+  /// What the estimate of this recipe would be if memory were without end: it is hardly ever less. Takes a
+  /// fraction of the time. 0 where costs are not known.
+  Seconds unlimited(const RecipeSpec& spec, const Freedom& freedom) const;
   /// The best choice of what to store whole and what to compute again, stages cut evenly.
   Estimate estimate(const RecipeSpec& spec, const Freedom& freedom) const;
 

@@ -12,6 +12,7 @@ struct Freedom {
   bool recompute = true;
   bool loss_pieces = true;  // head and loss in pieces of the tokens
   std::array<bool, kStorings> storings = {true, true, true, true, true};
+  double enough = 0;  // a share of the seconds that choices may be off by
 };
 
 }  // namespace partita

@@ -13,12 +13,26 @@ const Prepared& Judge::prepared(const Plan& plan) {
   return found->second;
 }
 
+void Judge::keep(const Candidate& candidate, std::shared_ptr<const FoldedProgram> folded) {
+  std::lock_guard lock(mutex_);
+  if (!candidate.fits || (best_.folded && candidate.step_seconds >= best_.candidate.step_seconds)) return;
+  best_ = {candidate, std::move(folded)};
+}
+
+std::shared_ptr<const FoldedProgram> Judge::lowered(const Plan& plan) {
+  {
+    std::lock_guard lock(mutex_);
+    if (best_.folded && best_.candidate.plan == plan) return best_.folded;
+  }
+  return std::make_shared<const FoldedProgram>(lower_folded(prepared(plan), plan));
+}
+
 // Where ranks of a class lie across different links, every rank is simulated for itself.
 Candidate Judge::judge(const Plan& plan) {
   const Prepared& from = prepared(plan);
-  FoldedProgram folded = lower_folded(from, plan);
-  std::optional<Trace> trace = simulate(from.model, folded.program, folded.fold, request_.prices);
-  if (!trace) trace = simulate(from.model, expand(folded.program, folded.fold), request_.prices);
+  auto folded = std::make_shared<const FoldedProgram>(lower_folded(from, plan));
+  std::optional<Trace> trace = simulate(from.model, folded->program, folded->fold, request_.prices);
+  if (!trace) trace = simulate(from.model, expand(folded->program, folded->fold), request_.prices);
   Candidate candidate{.plan = plan};
   candidate.lowered = true;
   candidate.step_seconds = trace->step_seconds;
@@ -26,13 +40,14 @@ Candidate Judge::judge(const Plan& plan) {
   candidate.bubble = trace->bubble;
   candidate.peak_bytes = std::move(trace->peak_bytes);
   candidate.fits = candidate.worst_peak() <= request_.memory;
+  keep(candidate, std::move(folded));
   return candidate;
 }
 
 void Judge::certify(const Plan& plan) {
   const Prepared& from = prepared(plan);
-  FoldedProgram folded = lower_folded(from, plan);
-  std::vector<std::string> faults = partita::certify(from.model, from.atoms, folded.program, folded.fold);
+  std::shared_ptr<const FoldedProgram> folded = lowered(plan);
+  std::vector<std::string> faults = partita::certify(from.model, from.atoms, folded->program, folded->fold);
   if (!faults.empty()) throw Bug("the certificate refuses the lowered program: " + faults.front());
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "lower/lower.h"
@@ -15,18 +16,26 @@ class Judge {
   /// `model` and `request` must outlive it.
   Judge(const Model& model, const SearchRequest& request) : model_(model), request_(request) {}
 
-  /// A plan with what it takes. InputError where it does not suit the model.
+  /// A plan with what it takes. InputError where it does not suit the model. What was lowered of the fastest
+  /// that fits is kept.
   Candidate judge(const Plan& plan);
   /// Throws Bug where the certificate refuses what is lowered of the plan.
   void certify(const Plan& plan);
 
  private:
+  struct Kept {
+    Candidate candidate;
+    std::shared_ptr<const FoldedProgram> folded;
+  };
   const Prepared& prepared(const Plan& plan);
+  void keep(const Candidate& candidate, std::shared_ptr<const FoldedProgram> folded);
+  std::shared_ptr<const FoldedProgram> lowered(const Plan& plan);
 
   const Model& model_;
   const SearchRequest& request_;
   std::mutex mutex_;
   std::map<Form, Prepared> forms_;
+  Kept best_;
 };
 
 /// A plan with what it takes, certified.

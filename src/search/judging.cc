@@ -14,7 +14,9 @@ constexpr size_t kRound = 8;
 /// Work is counted in ops: to lower one costs as much as to walk it for so many micro-batches.
 constexpr int64_t kLowering = 10;
 constexpr int64_t kWorkPerEffort = 100'000;  // about 0.1 s of one core; times the square of the effort
+constexpr int64_t kCheapWork = 80'000;       // of a plan that is judged without counting how many
 constexpr int64_t kMostWork = 4'000'000;     // of one plan: some seconds
+constexpr int kCostlyRound = 2, kMostCostly = 8;  // of the others: side by side; in all, until one fits
 /// Of expectations of one kind some are off by less than those that were judged. Estimates are of the very
 /// plan; recipes do not cut their stages quite as evenly as is expected of them, and what they need is up to
 /// a quarter less than expected.
@@ -72,12 +74,13 @@ int64_t Judging::work_of(const RecipeSpec& spec) const {
   return static_cast<int64_t>(book_.model().ops.size()) * (kLowering + spec.microbatches);
 }
 
-bool Judging::cheap(const RecipeSpec& spec) const { return work_of(spec) <= kWorkPerEffort; }
+bool Judging::cheap(const RecipeSpec& spec) const { return work_of(spec) <= kCheapWork; }
 
-// Of plans that each cost as much as many small ones, a few are judged.
+// Of plans that each cost as much as many small ones, a few are judged; more only as long as none of them fits.
 bool Judging::affordable(int64_t work) const {
-  if (work <= kWorkPerEffort) return work <= work_left_;
-  return costly_ < (request_.effort + 1) / 2 && work <= kMostWork;
+  if (work <= kCheapWork) return work <= work_left_;
+  int most = best_ == HUGE_VAL ? kMostCostly : (request_.effort + 1) / 2;
+  return costly_ < most && work <= kMostWork;
 }
 
 Seconds Judging::promise(const Entry& entry) const {
@@ -102,15 +105,18 @@ Judging::Round Judging::next_round() {
   Round round;
   std::vector<Entry> left;
   std::set<Character> seen = characters_;
+  int costly = 0;
   for (Entry& entry : entries_) {
     int64_t work = work_of(entry.spec);
-    if (round.size() == kRound || !worth(entry, seen) || !affordable(work)) {
+    bool full = round.size() == kRound || (work > kCheapWork && costly == kCostlyRound);
+    if (full || !worth(entry, seen) || !affordable(work)) {
       left.push_back(std::move(entry));
       continue;
     }
     std::optional<Plan> plan = write(entry);
     if (!plan) continue;
-    costly_ += work > kWorkPerEffort;
+    costly += work > kCheapWork;
+    costly_ += work > kCheapWork;
     work_left_ = std::max<int64_t>(work_left_ - work, 0);
     seen.insert(character_of(entry.spec));
     round.emplace_back(std::move(entry), *std::move(plan));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr size_t kTogether = 64;
 /// Estimates made for runners-up after the best is proved.
 constexpr int64_t kBeyondProof = 512;
+/// Ops of a large model, and the share of the best within which choices are good enough there.
+constexpr size_t kManyOps = 4'000;
+constexpr double kEnough = 1e-3;
 /// Pieces of the loss tried where memory is short.
 constexpr int64_t kLossPieces = 4;
 
@@ -58,7 +62,10 @@ class Leaders {
 class Search {
  public:
   Search(const Model& model, const SearchRequest& request)
-      : request_(request), book_(model, request.prices, request.optimizer), freedom_(freedom_of(request)) {}
+      : request_(request), book_(model, request.prices, request.optimizer), freedom_(freedom_of(request)) {
+    large_ = model.ops.size() > kManyOps;
+    if (large_) freedom_.enough = kEnough;
+  }
 
   SearchResult run() {
     int units = book_.shrunk().units.in_line ? static_cast<int>(book_.shrunk().stands_for.size()) : 1;
@@ -112,15 +119,21 @@ class Search {
         return;
       }
       size_t count = std::min(kTogether, recipes.size() - begin);
-      std::vector<Estimate> made(count);
-      in_parallel(count, [&](size_t i) { made[i] = estimator.estimate(recipes[begin + i].spec, freedom_); });
-      for (const Estimate& estimate : made) take(estimate);
+      std::vector<std::optional<Estimate>> made(count);
+      in_parallel(count, [&](size_t i) {
+        const RecipeSpec& spec = recipes[begin + i].spec;
+        bool hopeless = large_ && kth > 0 && estimator.unlimited(spec, freedom_) >= kth;
+        if (!hopeless) made[i] = estimator.estimate(spec, freedom_);
+      });
+      for (const std::optional<Estimate>& estimate : made) estimate ? take(*estimate) : leave_out();
       if (proved) beyond_proof += static_cast<int64_t>(count);
       if (request_.progress)
         request_.progress({static_cast<int64_t>(begin + count), static_cast<int64_t>(recipes.size()),
                            fitting_.best(), recipes[begin].bound});
     }
   }
+
+  void leave_out() { ++result_.pruned; }
 
   void take(const Estimate& estimate) {
     if (!estimate.refused.empty()) return;
@@ -193,6 +206,7 @@ class Search {
   const SearchRequest& request_;
   CostBook book_;
   Freedom freedom_;
+  bool large_ = false;  // estimates take longer, and few of them are judged
   Leaders fitting_;
   std::vector<Estimate> beyond_;  // a heap: those of least memory, the worst of them first
   Seconds open_bound_ = HUGE_VAL;

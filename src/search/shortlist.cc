@@ -30,8 +30,10 @@ class Shortlist {
  private:
   void add_estimated() {
     std::set<Character> seen = judging_.characters();
-    for (const Estimate& estimate : leads_.fitting)
+    for (const Estimate& estimate : leads_.fitting) {
+      if (seen.size() >= request_.top) break;
       if (seen.insert(character_of(estimate.spec)).second) result_.fitting.push_back(estimated(estimate));
+    }
     if (judging_.judged().empty())
       for (const auto* list : {&leads_.beyond, &leads_.plain})
         for (const Estimate& estimate : *list)
