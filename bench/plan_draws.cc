@@ -236,6 +236,7 @@ RecipeSpec draw_recipe(Draw& draw, const DrawnModel& drawn) {
   if (spec.tp > 1 && draw.one_in(4)) {
     spec.cp = spec.tp % 2 || draw.one_in(2) ? spec.tp : 2;
     spec.tp /= spec.cp;
+    spec.merge = draw.one_in(2);
   }
   spec.sequence = spec.tp > 1 && draw.one_in(2);
   spec.recompute = draw.one_in(4);

@@ -40,6 +40,7 @@ void slices(int64_t ranks, RecipeSpec& spec) {
 }
 void tensor(int64_t ranks, RecipeSpec& spec) { spec.tp = ranks; }
 void context(int64_t ranks, RecipeSpec& spec) { spec.cp = ranks; }
+void merged_context(int64_t ranks, RecipeSpec& spec) { spec.cp = ranks, spec.merge = true; }
 void sequence(int64_t ranks, RecipeSpec& spec) {
   spec.tp = ranks;
   spec.sequence = true;
@@ -78,6 +79,7 @@ constexpr Factor kFactors[] = {
     {"tp", true, tensor},
     {"sp", true, sequence},
     {"cp", true, context},
+    {"cp lse", true, merged_context},
     {"pipeline 1f1b", true, one_forward_one_backward},
     {"pipeline wave", true, wave},
     {"pipeline zb-v", true, zero_bubble},

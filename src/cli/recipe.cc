@@ -47,7 +47,7 @@ struct Options {
   TrainingInput training;
   int64_t ranks = 0, microbatches = 0;
   RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0, .cp = 0};
-  std::string output, order;
+  std::string output, order, merge = "gather";
   int64_t waves = 0;
 };
 
@@ -86,6 +86,9 @@ RecipeSpec spec_of(const Options& options) {
   spec.zero = std::max(spec.zero, row.zero);
   if (options.name == "osdp" && spec.zdp.empty()) spec.zdp = {"*"};
   spec.sequence = row.sequence;
+  spec.merge = options.merge == "lse";
+  if (spec.merge && spec.cp == 1)
+    input_error("recipe {}: --merge lse is about keys that ranks split over cp; say --cp", options.name);
   spec.experts = row.experts;
   if (row.schedule) spec.schedule = row.schedule;
   spec.pieces = std::max(spec.pieces, row.pieces);
@@ -129,6 +132,11 @@ void add_recipe(CLI::App& app, Command& command) {
   app.add_option("--dp", sizes.dp, "ranks the batch is split over")->check(positive);
   app.add_option("--tp", sizes.tp, "ranks the tensors are split over")->check(positive);
   app.add_option("--cp", sizes.cp, "ranks the tokens are split over, also inside attention")->check(positive);
+  app.add_option("--merge", options->merge,
+                 "cp: gather, every rank's queries meet all keys; lse, every rank's keys meet all queries, "
+                 "and what they give is merged by its log-sum-exp")
+      ->check(CLI::IsMember({"gather", "lse"}))
+      ->capture_default_str();
   app.add_option("--pp", sizes.pp, "stages")->check(positive);
   app.add_option("--zero", sizes.zero,
                  "in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too")

@@ -10,4 +10,9 @@ namespace partita {
 /// tensors and names of old ops stay.
 Model with_causal_masks(const Model& model);
 
+/// Adds ops `<name>.*` that make the mask of scores [rows, columns], or of columns in chunks
+/// [chunks, 1, rows, columns / chunks]: a query is kept from every later key. REQUIRES: the chunks divide.
+TensorId causal_mask(Model& model, const std::string& name, int64_t rows, int64_t columns, int64_t chunks,
+                     DType dtype);
+
 }  // namespace partita

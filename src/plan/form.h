@@ -8,9 +8,11 @@ namespace partita {
 
 /// The graph whose ops and atoms a plan speaks of: as it was captured (one device runs it bit for bit), or
 /// stated so that it can be split (decompose.h); then with packed parameters taken apart (unpack.h), and with
-/// masks for causal attention (causal_masks.h), where the plan says so.
+/// masks for causal attention (causal_masks.h) or attention over chunks of its keys (key_chunks.h), where the
+/// plan says so.
 struct Form {
   bool split = false, unpacked = false, masked = false;
+  int64_t key_chunks = 1;
   auto operator<=>(const Form&) const = default;
 
   static const Form kSplit, kUnpacked;

@@ -111,7 +111,7 @@ void read_header(const JsonIn& in) {
     in["version"].fail(fmt::format("is {}, this partita reads version {}; make the plan again",
                                    in["version"].integer(), kVersion));
   in.only({"format", "version",   "summary",  "model", "cluster",      "memory",   "batch",  "seq",
-           "dtype",  "mesh",      "unpack",   "masks", "microbatches", "loops",    "stages", "split",
+           "dtype",  "mesh",      "unpack",   "masks", "key_chunks", "microbatches", "loops",    "stages", "split",
            "store",  "recompute", "schedule", "order", "precision",    "optimizer"});
 }
 
@@ -129,6 +129,7 @@ std::string to_json(const Plan& plan) {
   }
   if (plan.unpack) out["unpack"] = true;
   if (plan.masks) out["masks"] = true;
+  if (plan.key_chunks > 1) out["key_chunks"] = plan.key_chunks;
   out["microbatches"] = plan.microbatches;
   out["loops"] = Json::array();
   if (plan.microbatches > 1)
@@ -178,6 +179,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   plan.mesh = read_mesh(in["mesh"]);
   if (in.has("unpack")) plan.unpack = in["unpack"].boolean();
   if (in.has("masks")) plan.masks = in["masks"].boolean();
+  if (in.has("key_chunks")) plan.key_chunks = in["key_chunks"].integer(1, 1 << 20);
   plan.microbatches = in["microbatches"].integer(1, 1 << 20);
   read_loops(in["loops"], plan);
   plan.stages = read_list<Stage>(in["stages"], read_stage);

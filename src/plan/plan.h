@@ -87,6 +87,7 @@ struct Plan {
   std::vector<MeshAxis> mesh;
   bool unpack = false;  // packed parameters of unequal parts are taken apart first (layout/unpack.h)
   bool masks = false;   // causal attention takes a mask, so that queries can be split (model/causal_masks.h)
+  int64_t key_chunks = 1;  // attention runs over this many pieces of its keys, merged (model/key_chunks.h)
   int64_t microbatches = 1;
   std::string microbatch_atom;  // the atom that time splits; "" with one micro-batch
   std::vector<Stage> stages;    // at least one

@@ -9,6 +9,7 @@
 #include "layout/packed.h"
 #include "layout/unpack.h"
 #include "model/decompose.h"
+#include "model/key_chunks.h"
 #include "model/retype.h"
 #include "plan/cut.h"
 #include "plan/interlaced_stages.h"
@@ -84,7 +85,7 @@ std::string summary(const RecipeSpec& spec) {
   std::string text;
   auto factor = [&](const std::string& part) { text += (text.empty() ? "" : " x ") + part; };
   if (spec.dp > 1) factor(dp_summary(spec));
-  if (spec.cp > 1) factor(fmt::format("cp{}", spec.cp));
+  if (spec.cp > 1) factor(fmt::format("cp{}{}", spec.cp, spec.merge ? " merged" : ""));
   if (spec.tp > 1) factor(fmt::format("{}{}", spec.sequence ? "sp" : "tp", spec.tp));
   std::string chunks = spec.chunks > 1 ? fmt::format(" x{}", spec.chunks) : "";
   if (spec.pp > 1) factor(fmt::format("pp{} {}{}", spec.pp, spec.schedule, chunks));
@@ -186,22 +187,55 @@ void RecipeBook::add_tensor_axes(int64_t parts, Plan& plan) {
   }
 }
 
+// The tokens inside a chunk where there are chunks: the outer leaf is as short as the axis that splits it.
+std::string RecipeBook::inner_tokens() const {
+  std::string outer = sequence_atom(tokens_->model, tokens_->atoms);
+  if (tokens_ == &split_ || outer.empty()) return outer;
+  std::string inner = outer.substr(0, outer.rfind('.')) + ".1";
+  return size_of(tokens_->atoms, inner) ? inner : outer;
+}
+
 // An op takes the first atom it has free, so the tokens come last: norms, dropout and residuals get them.
 void RecipeBook::add_sequence(Plan& plan) const {
-  std::string tokens = sequence_atom(split_.model, split_.atoms);
+  std::string tokens = inner_tokens();
   if (tokens.empty()) input_error("recipe: sequence parallel needs a batch input of tokens; try tp");
   for (SplitRule& rule : plan.split)
     if (rule.axis.starts_with("tp")) rule.atoms.push_back(tokens);
 }
 
-// Every rank has its part of the tokens all the way; queries meet keys and values that are gathered, as in
-// Llama 3, and the gradients of those are summed back into parts.
-void RecipeBook::add_context(int64_t parts, Plan& plan) const {
-  std::vector<std::string> tokens = sequence_atoms(split_.model, split_.atoms);
+// Chunks of keys take the tokens apart: what ranks split is the outer leaf, one chunk each.
+void RecipeBook::find_tokens(const RecipeSpec& spec) {
+  tokens_ = &split_;
+  if (!spec.merge || spec.cp == 1) return;
+  auto [known, fresh] = chunked_.try_emplace(spec.cp);
+  if (fresh) {
+    known->second.model = with_key_chunks(split_.model, spec.cp);
+    known->second.atoms = find_atoms(known->second.model);
+  }
+  tokens_ = &known->second;
+}
+
+// Every rank has its part of the tokens all the way. Queries meet keys and values that are gathered, as in
+// Llama 3, and the gradients of those are summed back into parts; or, merged, every rank's keys meet all
+// queries.
+void RecipeBook::add_context(const RecipeSpec& spec, Plan& plan) const {
+  std::vector<std::string> tokens = sequence_atoms(tokens_->model, tokens_->atoms);
   if (tokens.empty()) input_error("recipe: context parallel needs a batch input of tokens; try dp or tp");
-  plan.mesh.push_back({"cp", parts});
+  plan.mesh.push_back({"cp", spec.cp});
   plan.split.push_back({.axis = "cp", .atoms = std::move(tokens)});
-  plan.masks = true;
+  if (spec.merge)
+    add_chunks(spec.cp, plan);
+  else
+    plan.masks = true;
+}
+
+void RecipeBook::add_chunks(int64_t parts, Plan& plan) const {
+  plan.key_chunks = parts;
+  for (const ChunkSplit& split : chunk_splits()) {
+    bool any = std::any_of(tokens_->model.ops.begin(), tokens_->model.ops.end(),
+                           [&](const Op& op) { return matches(split.ops, op.name); });
+    if (any) plan.split.push_back({.ops = split.ops, .axis = "cp", .as = split.as});
+  }
 }
 
 // SuperScaler's co-shard: what tensor parallel gives to several devices, one device does one after another;
@@ -242,10 +276,10 @@ std::vector<std::string> head_and_loss(const Model& model) {
 }
 
 void RecipeBook::add_loss_pieces(int64_t parts, Plan& plan) const {
-  std::string tokens = sequence_atom(split_.model, split_.atoms);
-  if (tokens.empty() || size_of(split_.atoms, tokens) < parts)
-    tokens = batch_atom(split_.model, split_.atoms);
-  if (tokens.empty() || size_of(split_.atoms, tokens) < parts)
+  const Atoms& atoms = tokens_->atoms;
+  std::string tokens = inner_tokens();
+  if (tokens.empty() || size_of(atoms, tokens) < parts) tokens = batch_atom(tokens_->model, atoms);
+  if (tokens.empty() || size_of(atoms, tokens) < parts)
     input_error("recipe: this model has no {} tokens or samples to cut its loss into", parts);
   plan.loops.push_back({.name = "tokens",
                         .size = parts,
@@ -303,7 +337,8 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
     for (const std::string& params : spec.zdp) plan.store.push_back({.params = params, .axis = "dp"});
     if (spec.zero) plan.store.push_back({.axis = "dp", .what = kCut[spec.zero]});
   }
-  if (spec.cp > 1) add_context(spec.cp, plan);
+  find_tokens(spec);
+  if (spec.cp > 1) add_context(spec, plan);
   if (spec.tp > 1) add_tensor_axes(spec.tp, plan);
   if (spec.tp > 1 && spec.sequence) add_sequence(plan);
   if (spec.pieces > 1) add_pieces(spec.pieces, plan);

@@ -13,6 +13,7 @@ namespace partita {
 struct RecipeSpec {
   int64_t dp = 1, tp = 1, pp = 1;
   int64_t cp = 1;                // context parallel: tokens are split, also inside attention
+  bool merge = false;            // cp: keys stay in pieces, their results are merged by log-sum-exp
   int64_t pieces = 1;            // co-shard: repeated modules run in this many pieces over heads and hidden
   int64_t loss_pieces = 1;       // head and loss, forward and backward, in this many pieces of the tokens
   int zero = 0;                  // in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too
@@ -49,8 +50,11 @@ class RecipeBook {
     Atoms atoms;
   };
   void add_tensor_axes(int64_t parts, Plan& plan);
+  void find_tokens(const RecipeSpec& spec);
+  std::string inner_tokens() const;
   void add_sequence(Plan& plan) const;
-  void add_context(int64_t parts, Plan& plan) const;
+  void add_context(const RecipeSpec& spec, Plan& plan) const;
+  void add_chunks(int64_t parts, Plan& plan) const;
   void add_pieces(int64_t parts, Plan& plan);
   void add_slices(const RecipeSpec& spec, Plan& plan) const;
   void add_loss_pieces(int64_t parts, Plan& plan) const;
@@ -60,6 +64,8 @@ class RecipeBook {
   Stated split_;                    // decomposed
   std::optional<Stated> unpacked_;  // where something is packed: what tensor parallel splits
   std::map<int64_t, std::vector<std::vector<std::string>>> families_;  // by number of parts
+  std::map<int64_t, Stated> chunked_;  // by number of chunks that attention has its keys in
+  const Stated* tokens_ = nullptr;     // the form whose tokens the plan at hand splits
 };
 
 /// The plan of one recipe.
