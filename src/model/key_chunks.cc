@@ -101,7 +101,9 @@ class Chunker {
     return grouped(write, name, write.repeat("chunks." + name + ".each", x, chunks_), beside);
   }
 
-  // The kernel copies a gradient that does not lie query by query, all heads of one after another.
+  // For backward. The kernel copies a gradient that does not lie query by query, all heads of one after
+  // another; and queries are turned first, so that ranks gather them again instead of keeping what forward
+  // gathered.
   TensorId repeated_by_query(OpWriter& write, const std::string& name, TensorId x, bool beside) const {
     std::vector<int64_t> order = beside ? std::vector<int64_t>{0, 2, 1, 3} : std::vector<int64_t>{2, 0, 1, 3};
     TensorId turned = write.permute(name + ".turn", x, order);
@@ -211,7 +213,7 @@ class Chunker {
     OpWriter write(out_, op.name + ".part", true);
     auto in = [&](size_t position) { return op.args[position].tensor; };
     TensorId grad = repeated_by_query(write, "grad", in(0), mask.beside);
-    TensorId q = repeated(write, "query", in(1), mask.beside);
+    TensorId q = repeated_by_query(write, "query", in(1), mask.beside);
     TensorId k = key_chunks(write, "key", in(2), s, mask.beside);
     TensorId v = key_chunks(write, "value", in(3), s, mask.beside);
     TensorId out = repeated(write, "out", in(4), mask.beside);
