@@ -37,6 +37,14 @@ int64_t size_of(const Atoms& atoms, const std::string& name) {
   return 0;
 }
 
+/// Samples of the batch. One sample is no atom, but a plan says it too, so that its step can be built again.
+int64_t batch_of(const Model& model) {
+  int64_t samples = 0;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kBatchInput && !tensor.shape.empty() && samples <= 1) samples = tensor.shape[0];
+  return samples;
+}
+
 // A rule for each repeated module.
 std::vector<RecomputeRule> module_rules(const Model& model) {
   std::vector<RecomputeRule> rules;
@@ -317,7 +325,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   std::string batch = batch_atom(split_.model, split_.atoms);
   if (batch.empty() && (spec.dp > 1 || spec.microbatches > 1))
     input_error("recipe: the batch of this model has one sample, which dp and micro-batches cannot split");
-  if (!batch.empty()) plan.batch = size_of(split_.atoms, batch);
+  plan.batch = batch_of(model_);
   plan.seq = sequence_of(model_);
   if (spec.microbatches > 1) plan.microbatch_atom = batch;
   if (spec.dp > 1) {

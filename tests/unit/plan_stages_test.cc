@@ -76,5 +76,15 @@ TEST(Cut, LiesWhereFewBytesCross) {
   EXPECT_EQ(cut_line(line, 2), (std::vector<size_t>{0, 3}));
 }
 
+// A verb that is given a plan and a preset builds the step that the plan is for, also that of one sample.
+TEST(Recipe, SaysTheBatchItIsFor) {
+  for (int64_t batch : {1, 4}) {
+    Model model =
+        build_model(R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 32})",
+                    "config.json", {.batch = batch, .seq = 8});
+    EXPECT_EQ(recipe(model, {}).batch, batch);
+  }
+}
+
 }  // namespace
 }  // namespace partita
