@@ -83,6 +83,9 @@ class Chunker {
   Extents sizes_of(const Op& op, const AttentionKernel& kernel) const {
     const Shape& q = in_[op.args[kernel.query].tensor].shape;
     const Shape& k = in_[op.args[kernel.query + 1].tensor].shape;
+    if (k[2] < chunks_)
+      input_error("key_chunks: {} has {} keys, which cannot be cut into {} chunks; use fewer ranks or chunks",
+                  op.name, k[2], chunks_);
     return {chunks_, q[0], q[1], k[1], q[2], k[2], (k[2] + chunks_ - 1) / chunks_};
   }
 

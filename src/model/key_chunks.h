@@ -13,7 +13,8 @@ namespace partita {
 /// queries are sums. The chunks are an ordinary leaf, outermost in dimension 0. Keys that do not divide are
 /// padded and the padding is hidden; causal attention takes a mask. Ids of old tensors and names of old ops
 /// stay: op X is what makes X's result, its parts are `X.part.*`.
-/// InputError where the model has no kernel that gives a log-sum-exp. REQUIRES: chunks > 1.
+/// InputError where the model has no kernel that gives a log-sum-exp, or one with fewer keys than chunks.
+/// REQUIRES: chunks > 1.
 Model with_key_chunks(const Model& model, int64_t chunks);
 
 /// How ops of these names run where ranks split the chunks, in the words of a plan's `as`.

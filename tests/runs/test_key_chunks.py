@@ -63,7 +63,7 @@ CASES = {
     "by both": {"mask": hidden(BATCH, HEADS, QUERIES, QUERIES)},
     "blind": {"mask": blind(QUERIES, QUERIES)},
     "more keys": {"mask": hidden(QUERIES, 11), "keys": 11},
-    "few keys": {"keys": 3},
+    "few keys": {"keys": 5},
 }
 
 

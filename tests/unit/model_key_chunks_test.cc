@@ -54,6 +54,11 @@ TEST_P(KeyChunks, KernelsRunOverTheChunks) {
 
 INSTANTIATE_TEST_SUITE_P(Counts, KeyChunks, testing::Values(2, 3, 4));
 
+TEST(KeyChunks, MoreChunksThanKeysAreRefused) {
+  EXPECT_NO_THROW(with_key_chunks(captured("gpt2-tiny"), 16));
+  EXPECT_THROW(with_key_chunks(captured("gpt2-tiny"), 17), InputError);
+}
+
 TEST(KeyChunks, AModelWithoutAttentionIsRefused) {
   EXPECT_THROW(with_key_chunks(captured("convnet-tiny"), 2), InputError);
 }
