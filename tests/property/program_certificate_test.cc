@@ -40,6 +40,7 @@ const Case kCases[] = {
     {"gpt2-tiny", {.tp = 2, .pp = 2, .microbatches = 4}},
     {"gpt2-tiny", {.dp = 2, .pp = 2, .microbatches = 2}},
     {"gpt2-tiny", {.dp = 2, .pp = 2, .zero = 3, .microbatches = 2}},
+    {"gpt2-tiny", {.cp = 2, .merge = true}},
     {"gpt2-tiny4", {.pp = 4, .microbatches = 4}},
     {"llama-tiny", {}},
     {"llama-tiny", {.dp = 2}},
@@ -51,6 +52,7 @@ const Case kCases[] = {
     {"llama-tiny", {.dp = 2, .tp = 2}},
     {"llama-tiny", {.tp = 2, .pp = 2, .microbatches = 4}},
     {"llama-tiny", {.dp = 2, .pp = 2, .microbatches = 2}},
+    {"llama-tiny", {.dp = 2, .cp = 2, .merge = true}},
     {"llama-tiny4", {.pp = 4, .microbatches = 4}},
 };
 
