@@ -136,10 +136,9 @@ class Reference:
 
     def train(self, step, values, kept, states):
         if self.spec["norm"]:
-            squares = sum(float((values[g] ** 2).sum()) for g in set(self.gradient_of.values()))
-            factor = clip_factor(self.spec, squares, 1.0)
-            for gradient in set(self.gradient_of.values()):
-                values[gradient] = values[gradient] * factor
+            gradients = set(self.gradient_of.values())
+            factor = clip_factor(self.spec, sum(float((values[g] ** 2).sum()) for g in gradients), 1.0)
+            values.update({g: values[g] * factor for g in gradients})
         for parameter, gradient in self.gradient_of.items():
             update(self.spec, step + 1, kept[parameter], values[gradient], states[parameter])
 
@@ -200,6 +199,7 @@ class Rank:
         self.slots = {}      # (slot, micro-batch) -> tensor; None: a receive is on its way
         self.sending = {}    # storage -> sends on their way
         self.open = {}       # (sending, slot, micro-batch, peer, tag) -> transfers begun and not waited for
+        self.started = {}    # key of the output -> input, type and outcome of a collective not waited for
 
     def key(self, slot, microbatch):
         return slot, microbatch if slot[0] == "f" else 0
@@ -266,11 +266,14 @@ class Rank:
         for instr in body["instrs"]:
             if "group" in instr:
                 group = self.program["groups"][instr["group"]]
-                value = self.read(instr["in"][0], microbatch)
-                arrival = self.checker.arrive(self.number, instr, group, value)
+                arrival = self.checker.arrive(self.number, instr, group, self.read(instr["in"][0], microbatch))
                 while "out" not in arrival:
                     yield f"{instr['do']} over {group}"
-                self.finish(instr, microbatch, arrival["out"][self.number])
+                self.start(instr, microbatch, arrival["out"][self.number])
+                if not instr.get("later"):
+                    self.wait(instr["out"][0], microbatch)
+            elif instr["do"] == "wait":
+                self.wait(instr["in"][0], microbatch)
             else:
                 self.compute(instr, microbatch)
             for slot in instr.get("drop", []):
@@ -278,14 +281,24 @@ class Rank:
         left = [slot for slot, _ in self.slots if slot[0] == "l"]
         refuse(left, "rank {} leaves {} behind in {}", self.number, left, body["name"])
 
-    def finish(self, instr, microbatch, value):
-        """The outcome of a collective; a sum is in place."""
-        if instr["do"] != "all_reduce":
-            return self.write(instr["out"][0], microbatch, self.typed(value.clone(), instr["types"][0]))
-        old = self.read(instr["in"][0], microbatch)
-        self.change(old, instr["in"][0])
-        old.copy_(value)
-        self.write(instr["out"][0], microbatch, old, over=instr["in"][0])
+    def start(self, instr, microbatch, outcome):
+        """Until the wait its input is sent and its output arrives; who reads a sum in place reads nonsense."""
+        (slot,), (out,), in_place = instr["in"], instr["out"], instr["do"] == "all_reduce"
+        value = self.read(slot, microbatch)
+        if in_place:
+            self.change(value, slot)
+            value.fill_(math.nan if value.is_floating_point() else -1)
+        self.sending[storage(value)] = self.sending.get(storage(value), 0) + 1
+        self.write(out, microbatch, None, over=slot if in_place else None)
+        made = value if in_place else self.typed(outcome.clone(), instr["types"][0])
+        self.started[self.key(out, microbatch)] = value, made, outcome
+
+    def wait(self, slot, microbatch):
+        key = self.key(slot, microbatch)
+        refuse(key not in self.started, "rank {} waits for {}, which nobody makes", self.number, slot)
+        value, made, outcome = self.started.pop(key)
+        self.sending[storage(value)] -= 1
+        self.slots[key] = made.copy_(outcome)
 
     def compute(self, instr, microbatch):
         values = [self.read(slot, microbatch) for slot in instr["in"]]
@@ -358,16 +371,12 @@ class Checker:
     def meet(self, channel, end, value):
         """The k-th send of a channel and its k-th receive are one transfer: its number."""
         number = self.counts[channel, end] = self.counts.get((channel, end), -1) + 1
-        transfers = self.transfers.setdefault(channel, [])
-        if number == len(transfers):
-            transfers.append({})
-        transfers[number][end] = value
+        self.transfers.setdefault(channel, {}).setdefault(number, {})[end] = value
         return number
 
     def arrive(self, rank, instr, group, value):
         """A member of a collective has come; the last one finds its outcome for all."""
-        arrival = {"instr": instr, "group": group, "value": value}
-        self.standing[rank] = arrival
+        arrival = self.standing[rank] = {"instr": instr, "group": group, "value": value}
         members = [self.standing.get(other) for other in group]
         if all(m and m["group"] == group and m["instr"]["do"] == instr["do"] for m in members):
             outcome = self.outcome(instr, members)
@@ -394,21 +403,16 @@ class Checker:
         return [slice_of(whole, cut, sum(pieces[:i]), pieces[i]) for i in range(len(pieces))]
 
     def walk(self):
-        waiting = {rank.number: rank.walk() for rank in self.ranks}
-        moved = True
-        while waiting and moved:
-            moved, stuck, before = False, {}, self.progress()
-            for number, walk in list(waiting.items()):
-                try:
-                    stuck[number] = next(walk)
-                except StopIteration:
-                    del waiting[number]
-                    moved = True
-            moved = moved or before != self.progress()
-        refuse(waiting, "deadlock: {}", "; ".join(f"rank {n} waits for {what}" for n, what in stuck.items()))
+        walks, stuck, before = {rank.number: rank.walk() for rank in self.ranks}, {}, None
+        while walks and before != self.progress(walks):
+            before = self.progress(walks)
+            stuck = {number: next(walk, None) for number, walk in walks.items()}
+            walks = {number: walk for number, walk in walks.items() if stuck[number]}
+        refuse(walks, "deadlock: {}", "; ".join(f"rank {n} waits for {stuck[n]}" for n in walks))
 
-    def progress(self):
-        return sum(self.counts.values()), len(self.counts), {n: id(a["instr"]) for n, a in self.standing.items()}
+    def progress(self, walks):
+        standing = {number: id(arrival["instr"]) for number, arrival in self.standing.items()}
+        return len(walks), sum(self.counts.values()), len(self.counts), standing
 
     def load(self):
         """Before the first step everything is cut out of the whole; later only batches are, and the rest must be there."""
@@ -457,9 +461,8 @@ class Checker:
                 cells = boxed(torch.arange(whole.numel()).reshape(whole.shape), leaves, entry["box"])
                 covered.setdefault((kind, number), set()).update(cells.reshape(-1).tolist())
         for kind, number in needed:
-            tensor = reference.model["tensors"][number]
-            refuse(len(covered.get((kind, number), ())) != math.prod(tensor["shape"]), "the {} {} is not complete", kind,
-                   tensor["name"])
+            refuse(len(covered.get((kind, number), ())) != reference.after[self.step][number].numel(),
+                   "the {} {} is not complete", kind, reference.model["tensors"][number]["name"])
 
 
 def same(value, wanted, whole=None):
@@ -480,15 +483,13 @@ def judge(model, program, reference=None):
     return None
 
 
-def main(model_path, *program_paths):
+def main(*paths):
     torch.set_num_threads(1)
-    with open(model_path) as file:
-        model = json.load(file)
-    failed = 0
-    for path in program_paths:
-        with open(path) as file:
-            why = judge(model, json.load(file))
-        failed += why is not None
+    model, *programs = [json.load(open(path)) for path in paths]
+    failed = False
+    for path, program in zip(paths[1:], programs):
+        why = judge(model, program)
+        failed |= why is not None
         print(f"{path}: {why or 'computes the step of ' + model['name']}")
     sys.exit(3 if failed else 0)
 

@@ -35,12 +35,15 @@ void run(const Options& options, const Command& command) {
   std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n",
                                  plan.summary, cluster.name, show_seconds(trace.step_seconds),
                                  100 * trace.bubble, show_seconds(trace.exposed_comm_seconds));
+  if (trace.hidden_comm_seconds > 0)
+    text += fmt::format("{} of communication beside computing\n", show_seconds(trace.hidden_comm_seconds));
   for (size_t r = 0; r < trace.peak_bytes.size(); ++r)
     text += fmt::format("rank {}: peak {}\n", r, show_bytes(trace.peak_bytes[r]));
   Json json = {{"step_seconds", trace.step_seconds},
                {"bubble", trace.bubble},
                {"peak_bytes", trace.peak_bytes},
                {"exposed_comm_seconds", trace.exposed_comm_seconds}};
+  if (trace.hidden_comm_seconds > 0) json["hidden_comm_seconds"] = trace.hidden_comm_seconds;
   write_tier(prices, json);
   command.answer(json, text + show_tier(prices));
 }

@@ -17,8 +17,10 @@ void Certifier::happen_collective(const std::vector<At>& members) {
 }
 
 void Certifier::end_collective(const At& at) {
-  note(at, instr_at(at));
-  drop_all(at, instr_at(at));
+  const Instr& instr = instr_at(at);
+  note(at, instr);
+  if (instr.later) allowed(at, [&] { ranks_[at.rank].start(instr.in[0], instr.out[0], microbatch(at)); });
+  drop_all(at, instr);
 }
 
 void Certifier::take(const At& at, const Holding& in, const Meeting& meeting) {

@@ -16,6 +16,7 @@ void Certifier::happen_instr(const At& at) {
 }
 
 void Certifier::do_instr(const At& at, const Instr& instr, Ledger& ledger) {
+  if (instr.kind == InstrKind::kWait) return ledger.finish(instr.in[0], microbatch(at));
   std::vector<Holding> in;
   in.reserve(instr.in.size());
   for (Slot slot : instr.in) in.push_back(ledger.read(slot, microbatch(at)));

@@ -90,6 +90,8 @@ class Checker {
           if (slot.space == Space::kLocal && slot.index >= body.locals)
             say("slot {} of {} locals", to_text(slot), body.locals);
       if (instr.kind == InstrKind::kCompute) call(instr);
+      if (instr.later && !row_of(instr.kind).collective) say("is started, but is no collective");
+      if (instr.later && !instr.drop.empty()) say("drops what is under way; let its wait drop it");
       bool adds = instr.kind == InstrKind::kCompute || instr.kind == InstrKind::kAdd;
       if (instr.sum && !adds) say("is no addition, but names one");
       if (instr.sum && !in_range(instr.sum.value, model_.ops))

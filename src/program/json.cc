@@ -69,6 +69,7 @@ std::string show_instr(const Instr& instr, const Model& model) {
       fmt::format(", \"in\": {}, \"out\": {}", list_of(instr.in, show_slot), list_of(instr.out, show_slot));
   if (!instr.types.empty()) text += ", \"types\": " + list_of(instr.types, show_type_id);
   if (row.collective) text += fmt::format(", \"group\": {}", instr.group);
+  if (instr.later) text += ", \"later\": true";
   if (row.cut) text += ", \"cut\": " + show_cut(instr.cut);
   if (row.cut && instr.kind != InstrKind::kSlice) text += ", \"pieces\": " + numbers(instr.pieces);
   if (instr.kind == InstrKind::kAllToAll)

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "program/words.h"
 
 namespace partita {
@@ -53,7 +55,7 @@ void Ledger::force(Slot slot, int32_t microbatch, Holding value) {
 void Ledger::drop(Slot slot, int32_t microbatch, const At& at) {
   const Holding& value = live(slot, microbatch, "frees");
   if (value.receiving) refuse("frees {} before waiting for what it receives", to_text(slot));
-  if (value.sends > 0) refuse("frees {} while it is being sent; wait for the send first", to_text(slot));
+  if (value.sends > 0) refuse("frees {} while it is being sent; wait for that first", to_text(slot));
   Cell& place = cells_.at(slot, microbatch);
   place.value.reset();
   place.died = at;
@@ -67,7 +69,7 @@ int32_t Ledger::allocate() {
 void Ledger::change(const Holding& value, Slot slot, const At& at) {
   if (value.overlapping) refuse("changes {} in place, whose elements share memory", to_text(slot));
   Storage& storage = storages_[value.storage];
-  if (storage.sends > 0) refuse("changes {} while it is being sent; wait for the send first", to_text(slot));
+  if (storage.sends > 0) refuse("changes {} while it is being sent; wait for that first", to_text(slot));
   ++storage.changes;
   storage.changed = at;
 }
@@ -88,6 +90,20 @@ void Ledger::arrive(Slot slot, int32_t microbatch, std::shared_ptr<const Meaning
   Holding& value = live(slot, microbatch, "waits for");
   value.receiving = false;
   value.meaning = std::move(meaning);
+}
+
+void Ledger::start(Slot in, Slot out, int32_t microbatch) {
+  send(in, microbatch);
+  Holding& value = live(out, microbatch, "starts");
+  value.receiving = true;
+  value.from = in;
+}
+
+void Ledger::finish(Slot out, int32_t microbatch) {
+  Holding& value = live(out, microbatch, "waits for");
+  if (value.from.index < 0) refuse("waits for {}, which no collective is making", to_text(out));
+  value.receiving = false;
+  sent(std::exchange(value.from, {}), microbatch);
 }
 
 void Ledger::enter(const Body& body) {

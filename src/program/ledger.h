@@ -18,8 +18,9 @@ struct Holding {
   TypeId type;
   int32_t storage = -1;
   int32_t seen = 0;          // changes the storage had when this name was given
-  int32_t sends = 0;         // transfers out of it that were not waited for
+  int32_t sends = 0;         // transfers out of it and collectives that read it, not waited for yet
   bool receiving = false;    // what arrives may not be read yet
+  Slot from = {};            // where a collective that is under way makes it: what that reads
   bool overlapping = false;  // several of its elements are one place in memory: an expanded view
   At made;                   // the instruction that gave the name; no action where it was loaded or arrived
 };
@@ -27,7 +28,7 @@ struct Holding {
 /// Are they the same, but for their storages and who made them?
 inline bool alike(const Holding& a, const Holding& b) {
   return a.meaning == b.meaning && a.type == b.type && a.sends == b.sends && a.receiving == b.receiving &&
-         a.overlapping == b.overlapping;
+         a.from == b.from && a.overlapping == b.overlapping;
 }
 
 struct Repeat;
@@ -35,7 +36,8 @@ struct BodyRun;
 
 /// Who lives in which slot of one rank. Every function is Refused where the Program breaks the rules of
 /// lifetimes: reading what was never written, already dropped, still arriving, or changed in place under
-/// another name; writing over something alive; dropping or changing what is being sent.
+/// another name; writing over something alive; dropping or changing what is being sent; waiting for what was
+/// not started.
 class Ledger {
  public:
   struct Cell {
@@ -64,6 +66,9 @@ class Ledger {
   void send(Slot slot, int32_t microbatch);
   void sent(Slot slot, int32_t microbatch);
   void arrive(Slot slot, int32_t microbatch, std::shared_ptr<const Meaning> meaning);
+  /// A collective that makes `out` of `in` is under way from here on, and is over.
+  void start(Slot in, Slot out, int32_t microbatch);
+  void finish(Slot out, int32_t microbatch);
 
   /// Opens the local slots of a body; `leave` returns those still alive.
   void enter(const Body& body);

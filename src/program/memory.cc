@@ -150,6 +150,8 @@ class RankWalk {
       case InstrKind::kConcat:
         make(instr, Cause::kTemporary);
         break;
+      case InstrKind::kWait:
+        break;
       default:
         rename(instr, number);
     }

@@ -7,7 +7,7 @@ namespace partita {
 
 Bytes bytes_moved(const Program& program, const Instr& instr, const std::vector<TypeId>& in) {
   CHECK(!row_of(instr.kind).collective);
-  if (instr.kind == InstrKind::kMove || instr.view) return 0;
+  if (instr.kind == InstrKind::kMove || instr.kind == InstrKind::kWait || instr.view) return 0;
   Bytes read = 0, made = 0;
   for (TypeId type : in) read += bytes_of(program[type]);
   for (TypeId type : instr.types) made += type ? bytes_of(program[type]) : 0;

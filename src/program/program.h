@@ -67,8 +67,9 @@ enum class InstrKind : uint8_t {
   kSquares,        // in[0], one float64, += the sum of the squares of in[1], in place; out[0] names it
   kClip,     // in[0], a gradient, *= what the sum of all squares in[1] asks for, in place: the loss scale
              // taken out, the norm clipped; out[0] names the storage of in[0]
-  kOptimize  // in = parameter, gradient, states..., master copy (where has_master), sum of the squares of
-             // all gradients (where needs_norm); the parameter is updated in place; out[0] names it
+  kOptimize,  // in = parameter, gradient, states..., master copy (where has_master), sum of the squares of
+              // all gradients (where needs_norm); the parameter is updated in place; out[0] names it
+  kWait       // stands still until the collective that was started (`later`) with out[0] == in[0] is over
 };
 
 /// One instruction of a body. Names in `drop` (inputs, or outputs nobody reads) die after it; a storage goes
@@ -82,6 +83,10 @@ struct Instr {
   std::vector<Arg> args;      // kCompute: local arguments; tensors are indices into `in`
   std::vector<std::pair<std::string, Arg>> kwargs;
   int32_t group = -1;  // collectives: index into the rank's groups
+  // Collectives: started here and under way until the rank's next kWait for out[0], in this body or a later
+  // one. Until then in[0] may be read but not changed or dropped, and out[0] is not there; what dies with it,
+  // the kWait drops.
+  bool later = false;
   Cut cut;
   std::vector<int64_t> pieces;  // kAllGather, kReduceScatter, kConcat, kAllToAll: length of each piece
   // kAllToAll: the cut of the shares and their lengths, in the whole that `cut` joins. Example: two members

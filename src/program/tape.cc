@@ -10,7 +10,7 @@ namespace partita {
 
 void Tape::begin(bool keep) {
   keep_ = keep;
-  computed_ = communicated_ = finished_ = 0;
+  computed_ = communicated_ = hidden_ = finished_ = 0;
   marks_.clear();
 }
 
@@ -19,9 +19,20 @@ void Tape::body(int32_t action, Picoseconds start, Picoseconds end, Picoseconds 
   if (keep_) marks_.push_back({kBody, InstrKind::kCompute, action, start, end});
 }
 
-void Tape::collective(int32_t action, InstrKind kind, Picoseconds start, Picoseconds end) {
-  communicated_ += end - start;
-  if (keep_) marks_.push_back({kCollective, kind, action, start, end});
+void Tape::collective(int32_t action, InstrKind kind, const Held& held) {
+  communicated_ += held.end - held.ready;
+  if (keep_) marks_.push_back({kCollective, kind, action, held.start, held.end});
+}
+
+void Tape::started(int32_t action, InstrKind kind, int32_t group, const Held& held) {
+  hidden_ += held.end - held.start;
+  if (keep_) marks_.push_back({kStarted, kind, action, held.start, held.end, group});
+}
+
+void Tape::waited_started(Picoseconds from, const Held& held) {
+  if (held.end <= from) return;
+  communicated_ += held.end - std::max(from, held.ready);
+  hidden_ -= held.end - std::max(from, held.start);
 }
 
 void Tape::transfer(int32_t action, Picoseconds start, Picoseconds end) {
@@ -42,6 +53,9 @@ TraceEvent Tape::event(const Program& program, int32_t rank, const Mark& mark) c
   } else if (mark.stream == kCollective) {
     event.stream = "collective";
     event.name = row_of(mark.kind).name;
+  } else if (mark.stream == kStarted) {
+    event.stream = fmt::format("collective, group {}", mark.group);
+    event.name = row_of(mark.kind).name;
   } else {
     event.stream = fmt::format("to {}, tag {}", action.peer, action.tag);
     event.name = fmt::format("{} {}", to_text(action.slot), action.microbatch);
@@ -52,13 +66,15 @@ TraceEvent Tape::event(const Program& program, int32_t rank, const Mark& mark) c
 Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock,
                const std::vector<int64_t>& ranks) {
   Trace trace{.clock = std::string(clock)};
-  double computed = 0, communicated = 0, count = 0;  // of thousands of ranks: more than picoseconds can count
+  // Of thousands of ranks: more than picoseconds can count.
+  double computed = 0, communicated = 0, hidden = 0, count = 0;
   Picoseconds end = 0;
   for (size_t r = 0; r < tapes.size(); ++r) {
     const Tape& tape = tapes[r];
     double times = ranks.empty() ? 1 : static_cast<double>(ranks[r]);
     computed += times * static_cast<double>(tape.computed_);
     communicated += times * static_cast<double>(tape.communicated_);
+    hidden += times * static_cast<double>(tape.hidden_);
     count += times;
     end = std::max(end, tape.finished_);
     std::vector<Tape::Mark> marks = tape.marks_;
@@ -69,6 +85,7 @@ Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::stri
   }
   trace.step_seconds = to_seconds(end);
   trace.exposed_comm_seconds = communicated / 1e12 / count;
+  trace.hidden_comm_seconds = hidden / 1e12 / count;
   double all = static_cast<double>(end) * count;
   trace.bubble = all > 0 ? std::max(0.0, 1 - (computed + communicated) / all) : 0;
   return trace;

@@ -64,9 +64,9 @@ std::string show_instr(const Instr& instr, const Program& program, const Model& 
       outs += fmt::format(" {}", to_text(program[instr.types[k]]));
   }
   bool computes = instr.kind == InstrKind::kCompute;
-  std::string text = fmt::format("{} = ", outs);
+  std::string text = outs.empty() ? "" : fmt::format("{} = ", outs);
   text += computes ? show_call(instr, model) : fmt::format("{}({})", row.name, joined(instr.in, show_slot));
-  if (row.collective) text += fmt::format(" over group {}", instr.group);
+  if (row.collective) text += fmt::format(" over group {}{}", instr.group, instr.later ? ", started" : "");
   if (row.cut) text += show_cuts(instr);
   if (instr.into >= 0) text += fmt::format(" added to {}", to_text(instr.in[instr.into]));
   if (instr.sum) text += fmt::format(" as {}", model[instr.sum].name);

@@ -6,9 +6,9 @@
 namespace partita {
 
 int32_t pieces_of(const Body& body) {
-  int32_t collectives = 0;
-  for (const Instr& instr : body.instrs) collectives += row_of(instr.kind).collective;
-  return 2 * collectives + 1;
+  int32_t stops = 0;
+  for (const Instr& instr : body.instrs) stops += is_stop(instr.kind);
+  return 2 * stops + 1;
 }
 
 Timing timing_of(const Program& program, const TimingSource& source) {

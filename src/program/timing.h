@@ -20,12 +20,14 @@ struct MessageTime {
   bool operator==(const MessageTime&) const = default;
 };
 
-/// What the actions of one rank take. A body is a list of pieces: computing, the first collective, computing,
-/// the second collective, ..., computing: one more than twice its collectives.
+/// What the actions of one rank take. A body is a list of pieces: computing, the first stop (words.h),
+/// computing, the second stop, ..., computing: one more than twice its stops. The piece of a collective is
+/// what it takes, that of a wait is 0.
 struct RankTiming {
   std::vector<int32_t> first;  // by action: where its pieces or its message begin
   std::vector<Picoseconds> pieces;
   std::vector<MessageTime> messages;  // of kSend
+  std::vector<int32_t> levels;        // by group: which links it uses; empty: all the same
   bool operator==(const RankTiming&) const = default;
 };
 

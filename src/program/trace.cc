@@ -38,12 +38,15 @@ std::vector<std::string> check(const Trace& trace) {
 }
 
 std::string to_json(const Trace& trace) {
+  std::string hidden = trace.hidden_comm_seconds == 0 ? ""
+                                                      : fmt::format("\"hidden_comm_seconds\": {}, ",
+                                                                    number(trace.hidden_comm_seconds));
   std::string text = fmt::format(
       "{{\"format\": \"partita.trace\", \"version\": 1, \"clock\": {}, \"step_seconds\": {}, \"bubble\": "
       "{},\n"
-      " \"exposed_comm_seconds\": {}, \"peak_bytes\": [{}],\n \"events\": [\n",
+      " \"exposed_comm_seconds\": {}, {}\"peak_bytes\": [{}],\n \"events\": [\n",
       quote(trace.clock), number(trace.step_seconds), number(trace.bubble),
-      number(trace.exposed_comm_seconds), fmt::join(trace.peak_bytes, ", "));
+      number(trace.exposed_comm_seconds), hidden, fmt::join(trace.peak_bytes, ", "));
   auto show = [](const TraceEvent& event) {
     return fmt::format("{{\"rank\": {}, \"stream\": {}, \"name\": {}, \"start\": {}, \"end\": {}}}",
                        event.rank, quote(event.stream), quote(event.name), number(event.start),

@@ -7,8 +7,9 @@
 
 namespace partita {
 
-/// One thing that took time on one stream of one rank: a body on "compute", a collective on "collective", a
-/// transfer on "to 3, tag 0". Seconds since the step began.
+/// One thing that took time on one stream of one rank: a body on "compute", a collective on "collective", one
+/// that was started and went on beside computing on "collective, group 2", a transfer on "to 3, tag 0".
+/// Seconds since the step began.
 struct TraceEvent {
   int32_t rank = 0;
   std::string stream, name;
@@ -23,6 +24,7 @@ struct Trace {
   std::string clock;                 // "simulated", "real"
   Seconds step_seconds = 0;          // until the last rank is done
   Seconds exposed_comm_seconds = 0;  // a rank's mean wait for communication under way
+  Seconds hidden_comm_seconds = 0;   // a rank's mean of started collectives that it did not wait for
   double bubble = 0;                 // mean share of the step in which a rank waits for others
   std::vector<Bytes> peak_bytes;     // by rank
   std::vector<TraceEvent> events;    // by rank, then by start

@@ -32,8 +32,11 @@ inline constexpr InstrRow kInstrRows[] = {
     {InstrKind::kSquares, "squares", 2, 1, false, false, true},
     {InstrKind::kClip, "clip", 2, 1, false, false, true},
     {InstrKind::kOptimize, "optimize", -1, 1, false, false, true},
+    {InstrKind::kWait, "wait", 1, 0, false, false, false},
 };
 inline constexpr const InstrRow& row_of(InstrKind kind) { return kInstrRows[static_cast<int>(kind)]; }
+/// Does a rank look at others here? Between two such instructions of a body it computes alone.
+inline constexpr bool is_stop(InstrKind kind) { return row_of(kind).collective || kind == InstrKind::kWait; }
 
 inline constexpr const char* kActionNames[] = {"run",          "send",      "post_receive",
                                                "wait_receive", "wait_send", "free"};

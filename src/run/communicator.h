@@ -61,6 +61,11 @@ class Communicator {
   virtual void all_to_all(int32_t group, TensorSpan in, TensorSpan out, const Pieces& joined,
                           const Pieces& scattered) = 0;
 
+  /// The next collective is only started: its time runs beside this rank's until `wait` for the same slot,
+  /// which it makes. An implementation may do all of it at once, but `wait` must follow.
+  virtual void start(Slot slot, int32_t microbatch) = 0;
+  virtual void wait(Slot slot, int32_t microbatch) = 0;
+
   /// Offers `tensor` to the peer or opens it to what the peer sends; neither waits. A transfer happens once a
   /// step. The memory and the view's shape must stay until `wait_*` has returned.
   virtual void send(const Wire& wire, const TensorView& tensor) = 0;

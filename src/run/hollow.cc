@@ -54,16 +54,20 @@ HollowRank::HollowRank(const Program& program, int32_t rank, Communicator& comm)
   for (const Body& body : program.bodies) {
     std::vector<Meeting>& meetings = bodies_.emplace_back();
     for (const Instr& instr : body.instrs)
-      if (row_of(instr.kind).collective) meetings.push_back({instr.kind, instr.group});
+      if (is_stop(instr.kind))
+        meetings.push_back(
+            {instr.kind, instr.group, instr.later, instr.out.empty() ? instr.in[0] : instr.out[0]});
   }
 }
 
-void HollowRank::run(BodyId body, int32_t) {
+void HollowRank::run(BodyId body, int32_t microbatch) {
   ++ran_;
-  for (const Meeting& meeting : bodies_[body.value]) meet(meeting);
+  for (const Meeting& meeting : bodies_[body.value]) meet(meeting, microbatch);
 }
 
-void HollowRank::meet(const Meeting& meeting) {
+void HollowRank::meet(const Meeting& meeting, int32_t microbatch) {
+  if (meeting.kind == InstrKind::kWait) return comm_.wait(meeting.made, microbatch);
+  if (meeting.later) comm_.start(meeting.made, microbatch);
   const std::vector<int64_t>& pieces = pieces_[meeting.group];
   TensorSpan single = one(element_, 1), all = one(gathered_, pieces.size());
   if (meeting.kind == InstrKind::kAllReduce) return comm_.all_reduce(meeting.group, single);

@@ -25,12 +25,14 @@ class HollowRank {
   struct Meeting {
     InstrKind kind;
     int32_t group;
+    bool later;
+    Slot made;  // what is waited for
   };
   size_t index(Slot slot, int32_t microbatch) const {
     size_t frame = rank_slots_ + static_cast<size_t>(microbatch) * frame_slots_;
     return (slot.space == Space::kRank ? 0 : frame) + slot.index;
   }
-  void meet(const Meeting& meeting);
+  void meet(const Meeting& meeting, int32_t microbatch);
 
   Communicator& comm_;
   size_t rank_slots_, frame_slots_;

@@ -18,6 +18,8 @@ class Timeline {
   void end_step() { tape_.finish(clock_.now()); }
   const Tape& tape() const { return tape_; }
   void reserve(size_t marks) { tape_.reserve(marks); }
+  /// Does time pass as planned, rather than as it does?
+  bool planned() const { return plan_; }
 
   void at(int32_t action) { action_ = action; }
   int32_t action() const { return action_; }
@@ -29,8 +31,13 @@ class Timeline {
 
   /// Ends the computing before a collective; what the collective itself is to take.
   Picoseconds arrive();
-  /// All members were there at `start`, and this one is done with it.
-  void leave(InstrKind kind, Picoseconds start, Picoseconds takes);
+  /// All members were there, it could begin at `start`, and this one is done with it.
+  void leave(InstrKind kind, Picoseconds ready, Picoseconds start, Picoseconds takes);
+
+  /// The same of a collective that is only started, which will make `slot`; `group` is its number.
+  void start(Slot slot, int32_t microbatch, InstrKind kind, int32_t group, const Tape::Held& held);
+  /// Ends the computing before a wait, and stands still until that collective is over.
+  void wait(Slot slot, int32_t microbatch);
 
   /// What the message of the send at hand is to take.
   MessageTime message() const { return plan_ ? plan_->messages[plan_->first[action_]] : MessageTime{}; }
@@ -39,6 +46,11 @@ class Timeline {
   void waited(Picoseconds from, Picoseconds begun, Picoseconds ended, int32_t send);
 
  private:
+  struct Flight {
+    Slot slot;
+    int32_t microbatch;
+    Tape::Held held;
+  };
   bool timed() const { return plan_ || marked_; }
   /// Ends a piece of computing.
   void compute();
@@ -49,6 +61,7 @@ class Timeline {
   int32_t action_ = -1, piece_ = 0;
   Picoseconds body_ = 0, begun_ = 0,
               computed_ = 0;  // start of the body, of its piece at hand, and what it computed
+  std::vector<Flight> flights_;  // started and not waited for
   Tape tape_;
 };
 

@@ -31,7 +31,7 @@ Seconds InstrCosts::call(const Instr& instr, const std::vector<TypeId>& in, cons
 }
 
 Seconds InstrCosts::compute(const Instr& instr, const std::vector<TypeId>& in, const Device& device) const {
-  if (instr.kind == InstrKind::kMove) return 0;
+  if (instr.kind == InstrKind::kMove || instr.kind == InstrKind::kWait) return 0;
   if (instr.kind == InstrKind::kCompute) return call(instr, in, device);
   TypeId type = in.empty() ? instr.types[0] : in[0];
   return prices_.move(row_of(instr.kind).name, program_[type].dtype, bytes_moved(program_, instr, in),

@@ -1,5 +1,7 @@
 #include "simulate/price.h"
 
+#include <algorithm>
+
 #include "program/slot_table.h"
 #include "program/words.h"
 #include "simulate/instr_cost.h"
@@ -23,6 +25,7 @@ class RankPricing {
   }
 
   RankTiming run() {
+    for (const std::vector<int32_t>& group : groups()) times_.levels.push_back(level(group));
     for (const Action& action : self_.actions) {
       bool sends = action.kind == ActionKind::kSend;
       times_.first.push_back(static_cast<int32_t>(sends ? times_.messages.size() : times_.pieces.size()));
@@ -34,6 +37,16 @@ class RankPricing {
   }
 
  private:
+  const std::vector<std::vector<int32_t>>& groups() const { return place_ ? place_->groups : self_.groups; }
+
+  // Links in a node and across nodes are different ones.
+  int32_t level(const std::vector<int32_t>& group) const {
+    auto elsewhere = [&](int32_t rank) {
+      return node_of(prices_.cluster(), rank) != node_of(prices_.cluster(), group[0]);
+    };
+    return std::any_of(group.begin(), group.end(), elsewhere) ? 1 : 0;
+  }
+
   // The link is held for what the bytes take; a message without any takes the delay.
   MessageTime message(const Action& action) const {
     Bytes bytes = bytes_of(program_[types_.at(action.slot, action.microbatch)]);
@@ -44,15 +57,16 @@ class RankPricing {
 
   void body(const Action& action) {
     const Body& body = program_[action.body];
-    const std::vector<std::vector<int32_t>>& groups = place_ ? place_->groups : self_.groups;
     types_.open(body);
     times_.pieces.push_back(0);
     for (size_t i = 0; i < body.instrs.size(); ++i) {
       const Instr& instr = body.instrs[i];
       in_.clear();
       for (Slot slot : instr.in) in_.push_back(types_.at(slot, action.microbatch));
-      if (row_of(instr.kind).collective) {
-        times_.pieces.push_back(to_picoseconds(costs_.collective(instr, in_[0], groups[instr.group])));
+      if (is_stop(instr.kind)) {
+        bool waits = instr.kind == InstrKind::kWait;
+        Seconds takes = waits ? 0 : costs_.collective(instr, in_[0], groups()[instr.group]);
+        times_.pieces.push_back(to_picoseconds(takes));
         times_.pieces.push_back(0);
       } else {
         times_.pieces.back() +=

@@ -11,16 +11,16 @@
 namespace partita {
 
 /// kOff: every message takes its own time, whatever else is on the way: what a run on the virtual clock
-/// gives, exactly. kOn: messages of one rank to another share their link, first come, first served; ranks
-/// that share the cores of one CPU share them: all of the step is stretched to what the cores need for the
-/// work of all.
+/// gives, exactly. kOn: messages of one rank to another share their link, first come, first served, and so
+/// do the collectives of a rank that use the same level of links (in a node, across nodes); ranks that share
+/// the cores of one CPU share them: all of the step is stretched to what the cores need for the work of all.
 enum class Contention : uint8_t { kOff, kOn };
 
 /// What the Program would take on the Cluster, without running it. One compute stream per rank; a body's
-/// pieces one after the other, a collective from the moment its last member arrives; messages beside them,
-/// from the moment both ends are there; waits end when their message has arrived. Events: one per body,
-/// collective and message. REQUIRES: certify(...) is empty. InputError if the cluster has fewer devices than
-/// the Program has ranks.
+/// pieces one after the other, a collective from the moment its last member arrives and those before it in
+/// its group are over; what was only started, and messages from the moment both ends are there, go on beside
+/// them; waits end when theirs is over. Events: one per body, collective and message. REQUIRES: certify(...)
+/// is empty. InputError if the cluster has fewer devices than the Program has ranks.
 Trace simulate(const Model& model, const Program& program, const Prices& prices,
                Contention contention = Contention::kOn);
 

@@ -402,6 +402,103 @@ TEST(Certificate, SeesAReadBeforeTheWait) {
                  {"(fc2/mm, aten.mm.default)", "reads f2 before waiting for what it receives"});
 }
 
+/// Data parallel whose sum of fc2.weight's gradient starts in the step and is waited for after it.
+SmallProgram started_program() {
+  SmallProgram small = grid_program(2, 1, 1);
+  for (Body& body : small.program.bodies) {
+    auto is_sum = [&](const Instr& instr) {
+      return instr.kind == InstrKind::kAllReduce && instr.in[0] == small.sum(kGw2);
+    };
+    if (body.name == "after")
+      *std::find_if(body.instrs.begin(), body.instrs.end(), is_sum) = {.kind = InstrKind::kWait,
+                                                                      .in = {small.sum(kGw2)}};
+    auto adds = std::find_if(body.instrs.begin(), body.instrs.end(), [&](const Instr& instr) {
+      return instr.kind == InstrKind::kAdd && instr.in[0] == small.sum(kGw2);
+    });
+    if (body.name == "step")
+      body.instrs.insert(adds + 1, {.kind = InstrKind::kAllReduce,
+                                    .in = {small.sum(kGw2)},
+                                    .out = {small.sum(kGw2)},
+                                    .types = {small.type(kGw2, {})},
+                                    .group = 0,
+                                    .later = true});
+  }
+  return small;
+}
+
+/// Puts an instruction into every body "after", before its wait.
+Program before_the_wait(const SmallProgram& small, const Instr& instr) {
+  Program program = small.program;
+  for (Body& body : program.bodies)
+    if (body.name == "after") body.instrs.insert(body.instrs.begin(), instr);
+  return program;
+}
+
+TEST(Certificate, AcceptsASumThatWasStartedEarlier) { expect_accepted(started_program()); }
+
+TEST(Certificate, SeesWhatTouchesACollectiveUnderWay) {
+  SmallProgram small = started_program();
+  Slot sum = small.sum(kGw2), local{Space::kLocal, 0};
+  expect_refused(small, before_the_wait(small, {.kind = InstrKind::kMove, .in = {sum}, .out = {local}}),
+                 {"(run after), instruction 0 (move): reads r5 before waiting for what it receives"});
+  expect_refused(small, before_the_wait(small, {.kind = InstrKind::kAdd, .in = {sum, sum}, .out = {sum}}),
+                 {"instruction 0 (add): reads r5 before waiting"});
+  expect_refused(
+      small,
+      before_the_wait(small, {.kind = InstrKind::kZeros, .out = {sum}, .types = {small.type(kGw2, {})}}),
+      {"instruction 0 (zeros): writes over r5, which is still alive"});
+}
+
+TEST(Certificate, SeesAWaitWithoutAStartAndAStartWithoutAWait) {
+  SmallProgram small = started_program();
+  Instr again{.kind = InstrKind::kWait, .in = {small.sum(kGw1)}};
+  expect_refused(small, before_the_wait(small, again),
+                 {"instruction 0 (wait): waits for r3, which no collective is making"});
+  // Nobody updates fc2.weight then, so nobody else sees that its gradient is still under way.
+  Program left = small.program;
+  for (Body& body : left.bodies)
+    std::erase_if(body.instrs, [&](const Instr& instr) {
+      return (instr.kind == InstrKind::kWait || instr.kind == InstrKind::kOptimize) &&
+             (instr.in[0] == small.sum(kGw2) || instr.in[0] == small.slot(kW2));
+    });
+  std::vector<std::string> wrong = certify(small.model, small.atoms, left);
+  auto waits = [](const std::string& text) {
+    return text == "rank 0: never waits for the transfer of r5";
+  };
+  EXPECT_EQ(std::count_if(wrong.begin(), wrong.end(), waits), 1);
+}
+
+// What a gather reads may be read by others until it is waited for, but neither changed nor dropped.
+TEST(Certificate, SeesChangesOfWhatIsGathered) {
+  SmallProgram small = sharded_program();
+  Slot stored{Space::kRank, 7};
+  auto later = [&](std::vector<Instr> between) {
+    Program program = small.program;
+    size_t rank = 0;  // each has a body of its own
+    for (Body& body : program.bodies) {
+      auto gather = std::find_if(body.instrs.begin(), body.instrs.end(), [](const Instr& instr) {
+        return instr.kind == InstrKind::kAllGather;
+      });
+      if (gather == body.instrs.end()) continue;
+      gather->later = true;
+      Instr wait{.kind = InstrKind::kWait, .in = gather->out, .drop = std::exchange(gather->drop, {})};
+      for (const Load& load : program.ranks[rank++].loads)
+        if (load.slot == stored && between[0].kind == InstrKind::kZeros) between[0].types = {load.type};
+      body.instrs.insert(body.instrs.insert(gather + 1, wait), between.begin(), between.end());
+    }
+    return program;
+  };
+  Slot name{Space::kLocal, 1};
+  Instr reads{.kind = InstrKind::kMove, .in = {stored}, .out = {name}, .drop = {name}};
+  EXPECT_EQ(certify(small.model, small.atoms, later({reads})), std::vector<std::string>{});
+  Instr nothing{.kind = InstrKind::kZeros, .out = {name}};
+  Instr adds{.kind = InstrKind::kAdd, .in = {stored, name}, .out = {stored}, .drop = {name}};
+  expect_refused(small, later({nothing, adds}), {"changes r7 while it is being sent; wait for that first"});
+  Instr drops = reads;
+  drops.drop = {stored, name};
+  expect_refused(small, later({drops}), {"frees r7 while it is being sent; wait for that first"});
+}
+
 TEST(Certificate, SeesAFrozenLoopThatIsCut) {
   SmallProgram small = grid_program(1, 1, 1);
   for (Loop& loop : small.atoms.ops[1].loops) loop.frozen = true, loop.why = "for this test";

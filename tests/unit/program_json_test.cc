@@ -64,6 +64,26 @@ TEST(ProgramJson, EndsWithTheStructuralCheck) {
             "p.json: rank 0, action 2 (send): its peer is rank 5; lower the plan again");
 }
 
+TEST(ProgramJson, StartsAndWaits) {
+  SmallProgram small = grid_program(2, 1, 1);
+  Instr& sum = small.program.bodies[1].instrs[0];
+  ASSERT_EQ(sum.kind, InstrKind::kAllReduce);
+  sum.later = true;
+  Instr wait{.kind = InstrKind::kWait, .in = sum.out};
+  small.program.bodies[1].instrs.insert(small.program.bodies[1].instrs.begin() + 1, wait);
+  std::string text = to_json(small.program, small.model);
+  EXPECT_EQ(parse_program(text, small.model, "p.json"), small.program);
+  EXPECT_NE(text.find("\"group\": 0, \"later\": true}"), text.npos);
+  EXPECT_NE(text.find("{\"do\": \"wait\", \"in\": [\"r3\"], \"out\": []}"), text.npos);
+  EXPECT_NE(to_text(small.program, small.model).find("over group 0, started\n  1: wait(r3)\n"), text.npos);
+  small.program.bodies[1].instrs[0].drop = {{Space::kRank, 3}};
+  small.program.bodies[1].instrs[1].later = true;
+  EXPECT_EQ(check(small.program, small.model),
+            (std::vector<std::string>{
+                "body after, instruction 0 (all_reduce): drops what is under way; let its wait drop it",
+                "body after, instruction 1 (wait): is started, but is no collective"}));
+}
+
 TEST(ProgramText, ShowsEveryBodyOnce) {
   SmallProgram small = pipeline_program(1);
   std::string text = to_text(small.program, small.model);

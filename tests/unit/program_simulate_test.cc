@@ -125,6 +125,68 @@ TEST(Simulate, MicrobatchesOverlap) {
   EXPECT_LT(overlapped, 4 * chain);
 }
 
+// Ranks of one group; a body starts, computes and waits for two all-reduces. Times by piece.
+Program two_starts(int groups) {
+  Program program{.types = {{{2}, {1}, DType::kFloat32}}, .bodies = {{.name = "step"}}};
+  Slot first{Space::kRank, 0}, second{Space::kRank, 1};
+  auto sum = [](Slot slot, int32_t group) {
+    return Instr{.kind = InstrKind::kAllReduce, .in = {slot}, .out = {slot}, .group = group, .later = true};
+  };
+  auto wait = [](Slot slot) { return Instr{.kind = InstrKind::kWait, .in = {slot}}; };
+  program.bodies[0].instrs = {sum(first, 0), sum(second, groups - 1), wait(first), wait(second)};
+  program.ranks.resize(2);
+  for (RankProgram& rank : program.ranks) {
+    rank.rank_slots = 2;
+    for (int g = 0; g < groups; ++g) rank.groups.push_back(g == 0 ? std::vector{0, 1} : std::vector{1, 0});
+    rank.actions = {{.body = BodyId{0}}};
+  }
+  return program;
+}
+
+/// Computes 1 s, starts one of 5 s, computes 2 s, starts one of 5 s, computes 10 s, waits, computes 1 s, and
+/// waits.
+Timing two_starts_timing(int32_t second_level) {
+  RankTiming rank{.first = {0}, .levels = {0, second_level}};
+  for (double seconds : {1, 5, 2, 5, 10, 0, 1, 0, 0}) rank.pieces.push_back(to_picoseconds(seconds));
+  return {{rank, rank}};
+}
+
+TEST(Simulate, StartedCollectivesRunBesideComputing) {
+  Trace trace = simulate(two_starts(1), two_starts_timing(0), Contention::kOff);
+  EXPECT_EQ(check(trace), std::vector<std::string>{});
+  EXPECT_DOUBLE_EQ(trace.step_seconds, 14);
+  EXPECT_DOUBLE_EQ(trace.exposed_comm_seconds, 0);
+  EXPECT_DOUBLE_EQ(trace.hidden_comm_seconds, 10);
+  EXPECT_NEAR(trace.bubble, 0, 1e-12);
+  // The second waits for the first: both are of one group.
+  ASSERT_EQ(trace.events.size(), 6u);
+  EXPECT_EQ(trace.events[1], (TraceEvent{0, "collective, group 0", "all_reduce", 1, 6}));
+  EXPECT_EQ(trace.events[2], (TraceEvent{0, "collective, group 0", "all_reduce", 6, 11}));
+}
+
+// One rank comes 20 s later: the other computes on and waits 12 s for it, then 5 s for the sum.
+TEST(Simulate, AStartWaitsForNobody) {
+  Timing timing = two_starts_timing(0);
+  timing.ranks[1].pieces[0] = to_picoseconds(21);
+  Trace trace = simulate(two_starts(1), timing, Contention::kOff);
+  EXPECT_EQ(check(trace), std::vector<std::string>{});
+  EXPECT_DOUBLE_EQ(trace.step_seconds, 34);
+  double waits = 5 + (31 - 27);  // of rank 0: from 21 to 26, computes, from 27 to 31
+  EXPECT_DOUBLE_EQ(2 * trace.exposed_comm_seconds, waits);
+}
+
+TEST(Simulate, CollectivesShareTheLinksOfTheirLevel) {
+  auto second = [](int groups, int32_t level, Contention contention) {
+    Trace trace = simulate(two_starts(groups), two_starts_timing(level), contention);
+    EXPECT_EQ(check(trace), std::vector<std::string>{});
+    return trace.events[2].start;
+  };
+  EXPECT_DOUBLE_EQ(second(1, 0, Contention::kOff), 6);
+  EXPECT_DOUBLE_EQ(second(2, 0, Contention::kOff), 3);
+  EXPECT_DOUBLE_EQ(second(2, 0, Contention::kOn), 6);
+  EXPECT_DOUBLE_EQ(second(2, 1, Contention::kOn), 3);
+}
+
 // Two messages of 10 s, ready at once: own ways take 10 s, one link takes 20.
 TEST(Simulate, MessagesShareTheirLinkWhereContentionIsOn) {
   Program program{.types = {{{2}, {1}, DType::kFloat32}}};

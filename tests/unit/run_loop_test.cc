@@ -61,6 +61,32 @@ TEST(Loop, TheVirtualClockPassesAsPlanned) {
   EXPECT_EQ(trace.clock, "virtual");
 }
 
+// A sum of 5 that starts at 1 and is waited for after computing 2: the other rank starts it at 4.
+TEST(Loop, AStartedCollectiveRunsBesideComputing) {
+  Slot slot{Space::kRank, 0};
+  Program program{.bodies = {{.name = "starts"}, {.name = "waits"}}};
+  program.bodies[0].instrs = {
+      {.kind = InstrKind::kAllReduce, .in = {slot}, .out = {slot}, .group = 0, .later = true}};
+  program.bodies[1].instrs = {{.kind = InstrKind::kWait, .in = {slot}}};
+  program.ranks.resize(2);
+  Timing timing;
+  for (int r = 0; r < 2; ++r) {
+    program.ranks[r] = {.actions = {{.body = BodyId{0}}, {.body = BodyId{1}}}, .groups = {{0, 1}}};
+    program.ranks[r].rank_slots = 1;
+    timing.ranks.push_back({.first = {0, 3}});
+    for (double seconds : {1.0 + 3 * r, 5.0, 1.0, 1.0, 0.0, 2.0})
+      timing.ranks[r].pieces.push_back(to_picoseconds(seconds));
+  }
+  HollowRun run(program, {.clock = ClockKind::kVirtual, .timing = timing, .traced = true});
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_EQ(run.step(), "");
+    Trace trace = run.trace();
+    EXPECT_EQ(check(trace), std::vector<std::string>{});
+    EXPECT_EQ(trace.step_seconds, 4 + 5 + 2);
+    EXPECT_EQ(trace.exposed_comm_seconds, (5.0 + 3.0) / 2);  // from 4 on rank 0, from 6 on rank 1
+  }
+}
+
 TEST(Loop, TheEmulatedClockTakesWhatIsPlanned) {
   Program program = two_stages();
   Timing timing = even_timing(program, [](const Body&) { return 2e-3; }, {0, to_picoseconds(1e-3)});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "program/words.h"
@@ -57,12 +58,16 @@ Exchange::Exchange(World& world, int32_t transfers, bool shared_links,
   free_.resize(!queues_.empty() ? size : shared_links ? size * size : 0);
 }
 
-void Exchange::start() { std::fill(free_.begin(), free_.end(), 0); }
+void Exchange::start() {
+  std::fill(free_.begin(), free_.end(), 0);
+  for (auto& [ranks, group] : groups_) std::fill(group.free.begin(), group.free.end(), 0);
+}
 
 Exchange::Group& Exchange::group(const std::vector<int32_t>& ranks) {
   Group& group = groups_[ranks];
   group.ranks = ranks;
   group.calls.resize(ranks.size());
+  group.free.resize(ranks.size());
   return group;
 }
 
@@ -114,7 +119,8 @@ ThreadCommunicator::ThreadCommunicator(Exchange& exchange, int32_t rank,
   for (const auto& ranks : groups) {
     auto found = std::find(ranks.begin(), ranks.end(), rank);
     CHECK(found != ranks.end());
-    groups_.push_back({&exchange.group(ranks), static_cast<size_t>(found - ranks.begin())});
+    groups_.push_back({&exchange.group(ranks), static_cast<size_t>(found - ranks.begin()),
+                       static_cast<int32_t>(groups_.size())});
   }
 }
 
@@ -152,14 +158,22 @@ Exchange::Group& ThreadCommunicator::enter(const Membership& membership, InstrKi
   return group;
 }
 
-// The last barrier: nobody's memory is looked at any more. What the first member says it takes, it takes.
+// The last barrier: nobody's memory is looked at any more. What the first member says it takes, it takes,
+// after what the group began before.
 void ThreadCommunicator::leave(const Membership& membership) {
   const std::vector<Exchange::Call>& calls = membership.group->calls;
-  Picoseconds start = 0, takes = calls[0].takes;
-  for (const Exchange::Call& call : calls) start = std::max(start, call.at);
+  Picoseconds& free = membership.group->free[membership.member];
+  Picoseconds ready = 0, takes = calls[0].takes;
+  for (const Exchange::Call& call : calls) ready = std::max(ready, call.at);
+  Picoseconds begun = time_.planned() ? std::max(ready, free) : ready;
   InstrKind kind = calls[membership.member].kind;
   meet(membership);
-  time_.leave(kind, start, takes);
+  free = begun + takes;
+  auto [slot, microbatch] = std::exchange(started_, {});
+  if (slot.index >= 0)
+    time_.start(slot, microbatch, kind, membership.number, {ready, begun, begun + takes});
+  else
+    time_.leave(kind, ready, begun, takes);
 }
 
 void ThreadCommunicator::all_reduce(int32_t index, TensorSpan tensor) {

@@ -41,7 +41,8 @@ class Exchange {
   };
   struct Group {
     std::vector<int32_t> ranks;
-    std::vector<Call> calls;  // by member
+    std::vector<Call> calls;        // by member
+    std::vector<Picoseconds> free;  // by member, as it knows it: when those before are over
     std::atomic<int64_t> arrived = 0, meetings = 0;
   };
 
@@ -86,6 +87,8 @@ class ThreadCommunicator : public Communicator {
                       const std::vector<int64_t>& pieces) override;
   void all_to_all(int32_t group, TensorSpan in, TensorSpan out, const Pieces& joined,
                   const Pieces& scattered) override;
+  void start(Slot slot, int32_t microbatch) override { started_ = {slot, microbatch}; }
+  void wait(Slot slot, int32_t microbatch) override { time_.wait(slot, microbatch); }
   void send(const Wire& wire, const TensorView& tensor) override;
   void receive(const Wire& wire, const TensorView& tensor) override;
   void wait_send(const Wire& wire) override;
@@ -96,6 +99,7 @@ class ThreadCommunicator : public Communicator {
   struct Membership {
     Exchange::Group* group;
     size_t member;
+    int32_t number;  // of the group
   };
   using Mailbox = Exchange::Mailbox;
 
@@ -109,6 +113,7 @@ class ThreadCommunicator : public Communicator {
   int32_t rank_;
   Timeline& time_;
   std::vector<Membership> groups_;
+  std::pair<Slot, int32_t> started_;  // what the next collective makes, where it is only started
 };
 
 }  // namespace partita

@@ -156,7 +156,9 @@ void Rank::run(BodyId id, int32_t microbatch) {
   for (const PreparedInstr& instr : body.instrs) {
     auto number = static_cast<int32_t>(&instr - body.instrs.data());
     at_.op = instr.name;
-    clocked_ ? execute_timed(instr, number, here) : execute(instr, here);
+    Seconds begin = clocked_ ? cpu_seconds() : 0;
+    execute(instr, microbatch, here);
+    if (clocked_) (*clocked_)({number_, at_.action, number}, cpu_seconds() - begin);
     if (observe_) show(*instr.instr, number, here);
   }
   at_.op = nullptr;
@@ -169,14 +171,7 @@ void Rank::show(const Instr& instr, int32_t number, const Slots& slots) const {
       (*observe_)({number_, at_.action, number}, static_cast<int32_t>(o), span_of(slots[instr.out[o]]));
 }
 
-void Rank::execute_timed(const PreparedInstr& prepared, int32_t number, const Slots& slots) {
-  Seconds begin = cpu_seconds();
-  execute(prepared, slots);
-  Seconds taken = cpu_seconds() - begin;
-  (*clocked_)({number_, at_.action, number}, taken);
-}
-
-void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
+void Rank::execute(const PreparedInstr& prepared, int32_t microbatch, const Slots& slots) {
   if (prepared.call) return prepared.call->run(slots, stack_);
   const Instr& instr = *prepared.instr;
   at::Tensor out;
@@ -187,6 +182,7 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
     case InstrKind::kAllGather:
     case InstrKind::kReduceScatter:
     case InstrKind::kAllToAll:
+      if (instr.later) comm_.start(instr.out[0], microbatch);
       out = collective(instr, defined(slots[instr.in[0]]));
       break;
     case InstrKind::kSlice:
@@ -230,9 +226,12 @@ void Rank::execute(const PreparedInstr& prepared, const Slots& slots) {
       optimizer_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       break;
     }
+    case InstrKind::kWait:
+      comm_.wait(instr.in[0], microbatch);
+      break;
   }
   for (Slot slot : prepared.drop_inputs) slots[slot].reset();
-  slots[instr.out[0]] = std::move(out);
+  if (!instr.out.empty()) slots[instr.out[0]] = std::move(out);
   for (Slot slot : prepared.drop_outputs) slots[slot].reset();
 }
 

@@ -40,9 +40,8 @@ class Rank {
 
  private:
   Slots slots(int32_t microbatch);
-  void execute(const PreparedInstr& prepared, const Slots& slots);
+  void execute(const PreparedInstr& prepared, int32_t microbatch, const Slots& slots);
   void show(const Instr& instr, int32_t number, const Slots& slots) const;
-  void execute_timed(const PreparedInstr& prepared, int32_t number, const Slots& slots);
   at::Tensor collective(const Instr& instr, const at::Tensor& in);
   at::Tensor optimize(const Instr& instr, const Slots& slots);
   double gradient_factor(double squares);
