@@ -2,7 +2,7 @@
 
     python bench/certificate.py [--write] [COUNT 50] [SEED 1]
 
-COUNT mutants of each of the sixteen classes. About ten minutes of one core for 50; needs the build (make build). Exit 1
+COUNT mutants of each of the seventeen classes. About ten minutes of one core for 50; needs the build (make build). Exit 1
 if the certificate missed a mutant that computes something else, or the witness refuses what the certificate accepts.
 """
 

@@ -314,6 +314,8 @@ Plan draw_plan(Draw& draw, const DrawnModel& drawn) {
   if (draw.one_in(6)) loop_by_hand(draw, model, plan);
   if (draw.one_in(4)) store_by_hand(draw, model, plan);
   if (draw.one_in(8)) recompute_by_hand(draw, model, plan);
+  plan.overlap = draw.one_in(3);
+  if (plan.overlap) plan.summary += ", overlap";
   return plan;
 }
 

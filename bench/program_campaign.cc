@@ -1,8 +1,8 @@
 // The certificate against broken programs: program_campaign [COUNT] [SEED] [--write FOLDER].
-// COUNT mutants (50) of each of the sixteen classes of program_mutations.h, over the programs below. A mutant
-// the certificate accepts must mean the same: with libtorch it runs two steps on thread ranks beside one
-// device. Exit 1 if an accepted one differs. --write keeps every program, its model and its mutants with the
-// verdicts, as files.
+// COUNT mutants (50) of each of the seventeen classes of program_mutations.h, over the programs below. A
+// mutant the certificate accepts must mean the same: with libtorch it runs two steps on thread ranks beside
+// one device. Exit 1 if an accepted one differs. --write keeps every program, its model and its mutants with
+// the verdicts, as files.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -44,6 +44,8 @@ const Sample kSamples[] = {
     {"osdp", "gpt2-tiny", {.dp = 2, .zdp = {"*"}, .slices = 2, .microbatches = 2}},
     {"cp", "llama-tiny", {.cp = 2, .microbatches = 2}},
     {"ep", "mixtral-tiny", {.dp = 3, .experts = true}},
+    {"overlap", "gpt2-tiny", {.dp = 2, .overlap = true, .microbatches = 2}},
+    {"overlap-zero3", "llama-tiny", {.dp = 2, .zero = 3, .overlap = true, .microbatches = 2}},
     {"clip",
      "gpt2-tiny",
      {.pp = 2,

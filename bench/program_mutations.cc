@@ -643,6 +643,26 @@ Broken reused_in_flight(Program program, const Model&, Dice& dice) {
   return program;
 }
 
+// A collective that was started is waited for by nobody, or behind what needed it.
+Broken lost_wait(Program program, const Model&, Dice& dice) {
+  std::vector<Site> all = sites(program, is(InstrKind::kWait));
+  if (all.empty()) return {};
+  Site site = dice.pick(all);
+  std::vector<Instr>& instrs = program.bodies[site.body].instrs;
+  auto wait = instrs.begin() + int64_t(site.instr);
+  if (site.instr + 1 < instrs.size() && dice.roll(2)) {
+    const size_t by = 1 + dice.roll(std::min<size_t>(8, instrs.size() - site.instr - 1));
+    std::rotate(wait, wait + 1, wait + int64_t(by) + 1);
+    return program;
+  }
+  // What it drops dies with another instruction.
+  if (instrs.size() == 1) return {};
+  Instr& other = site.instr > 0 ? *(wait - 1) : *(wait + 1);
+  other.drop.insert(other.drop.end(), wait->drop.begin(), wait->drop.end());
+  instrs.erase(wait);
+  return program;
+}
+
 // Two collectives of one rank in the other order.
 Broken crossed_collectives(Program program, Dice& dice) {
   std::vector<Place> all = places(program, collective);
@@ -698,6 +718,7 @@ constexpr Mutation kMutations[] = {
     {"attribute not made local", global_attribute},
     {"buffer reused in flight", reused_in_flight},
     {"deadlocking order", deadlocking_order},
+    {"started collective not waited for", lost_wait},
 };
 
 }  // namespace

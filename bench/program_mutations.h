@@ -31,7 +31,7 @@ struct Mutation {
   std::optional<Program> (*make)(Program program, const Model& model, Dice& dice);
 };
 
-/// The sixteen classes of silent faults.
+/// The seventeen classes of silent faults.
 std::span<const Mutation> mutations();
 
 }  // namespace partita

@@ -162,6 +162,8 @@ void add_recipe(CLI::App& app, Command& command) {
       ->check(positive);
   app.add_flag("--recompute", sizes.recompute,
                "run repeated modules again in backward instead of keeping what they made");
+  app.add_flag("--overlap", sizes.overlap,
+               "start sums of gradients where they are made and gather parameters ahead, beside computing");
   app.add_option("--schedule", sizes.schedule,
                  "order of a pipeline: 1f1b, gpipe, interleaved, wave, zb-h1, ... (`partita lab schedule`)")
       ->capture_default_str();

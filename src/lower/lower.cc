@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include "base/error.h"
+#include "lower/overlap.h"
 
 namespace partita {
 namespace {
@@ -67,13 +68,18 @@ Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
   if (log.keep) log.texts.push_back({"order", to_text(ordered.schedule)});
   Program program = materialize(model, prepared.atoms, plan, ordered);
   if (log.keep) log.texts.push_back({"materialize", to_text(program, model)});
+  if (!plan.overlap) return program;
+  program = overlap(program);
+  if (log.keep) log.texts.push_back({"overlap", to_text(program, model)});
   return program;
 }
 
 FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan) {
   check_input(prepared, plan);
   Ordered ordered = order(partition(prepared.model, prepared.atoms, plan), plan);
-  return materialize_folded(prepared.model, prepared.atoms, plan, ordered);
+  FoldedProgram out = materialize_folded(prepared.model, prepared.atoms, plan, ordered);
+  if (plan.overlap) out.program = overlap(out.program);
+  return out;
 }
 
 Lowered lower(const Model& model, const Plan& plan, PhaseLog& log) {

@@ -111,8 +111,8 @@ void read_header(const JsonIn& in) {
     in["version"].fail(fmt::format("is {}, this partita reads version {}; make the plan again",
                                    in["version"].integer(), kVersion));
   in.only({"format", "version",   "summary",  "model", "cluster",      "memory",   "batch",  "seq",
-           "dtype",  "mesh",      "unpack",   "masks", "key_chunks", "microbatches", "loops",    "stages", "split",
-           "store",  "recompute", "schedule", "order", "precision",    "optimizer"});
+           "dtype",  "mesh",      "unpack",   "masks", "key_chunks",   "microbatches", "loops",  "stages",
+           "split",  "store",     "recompute", "schedule", "order",    "overlap",  "precision", "optimizer"});
 }
 
 }  // namespace
@@ -161,6 +161,7 @@ std::string to_json(const Plan& plan) {
   for (const RecomputeRule& r : plan.recompute) out["recompute"].push_back({{"ops", r.ops}});
   out["schedule"] = plan.schedule;
   if (!plan.order.empty()) out["order"] = plan.order;
+  if (plan.overlap) out["overlap"] = true;
   Json precision = precision_json(plan.optimizer.precision);
   if (!precision.empty()) out["precision"] = std::move(precision);
   out["optimizer"] = optimizer_json(plan.optimizer);
@@ -192,6 +193,7 @@ Plan parse_plan(std::string_view text, std::string_view where) {
     });
   plan.schedule = in["schedule"].text();
   if (in.has("order")) plan.order = in["order"].texts();
+  if (in.has("overlap")) plan.overlap = in["overlap"].boolean();
   plan.optimizer = read_optimizer(in["optimizer"]);
   if (in.has("precision")) plan.optimizer.precision = read_precision(in["precision"]);
   if (in.has("summary")) plan.summary = in["summary"].text();

@@ -102,6 +102,7 @@ std::string summary(const RecipeSpec& spec) {
   if (spec.pieces > 1) text += fmt::format(", {} pieces", spec.pieces);
   if (spec.loss_pieces > 1) text += fmt::format(", loss in {} pieces", spec.loss_pieces);
   if (spec.recompute) text += ", recompute";
+  if (spec.overlap) text += ", overlap";
   return text;
 }
 
@@ -352,6 +353,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (spec.pieces > 1) add_pieces(spec.pieces, plan);
   if (spec.loss_pieces > 1) add_loss_pieces(spec.loss_pieces, plan);
   if (spec.slices > 1) add_slices(spec, plan);
+  plan.overlap = spec.overlap;
   if (spec.recompute || spec.pieces > 1) plan.recompute = module_rules(model_);
   plan.order = spec.order;
   plan.stages = stages_of(model_, spec);

@@ -23,6 +23,7 @@ struct RecipeSpec {
   bool experts = false;          // over dp: ops of experts split them instead of the batch (expert parallel)
   bool sequence = false;         // what tp leaves whole is split along the tokens (sequence parallel)
   bool recompute = false;        // repeated modules are run again in backward, each from its inputs
+  bool overlap = false;          // sums and gathers over dp run beside computing
   int64_t microbatches = 1;
   std::string schedule = "1f1b";
   int64_t chunks = 0;              // stages a device, for schedules that take any; 0: as it likes

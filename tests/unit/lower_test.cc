@@ -103,7 +103,16 @@ std::vector<Case> cases() {
                             RecipeSpec{.dp = 3, .zdp = {"*.mlp.*"}, .slices = 4},
                             RecipeSpec{.dp = 2, .zdp = {"*.0.*"}},
                             RecipeSpec{.dp = 2, .pieces = 2, .loss_pieces = 2, .zero = 3, .microbatches = 2},
-                            RecipeSpec{.dp = 2, .zero = 3, .recompute = true, .microbatches = 2}})
+                            RecipeSpec{.dp = 2, .zero = 3, .recompute = true, .microbatches = 2},
+                            RecipeSpec{.dp = 3, .overlap = true},
+                            RecipeSpec{.dp = 2, .tp = 2, .overlap = true, .microbatches = 2},
+                            RecipeSpec{.dp = 3, .zero = 1, .overlap = true},
+                            RecipeSpec{.dp = 2, .zero = 1, .overlap = true, .microbatches = 2},
+                            RecipeSpec{.dp = 2, .zero = 2, .overlap = true, .microbatches = 2},
+                            RecipeSpec{.dp = 3, .zero = 3, .overlap = true},
+                            RecipeSpec{.dp = 4, .zero = 3, .replicas = 2, .overlap = true, .microbatches = 1},
+                            RecipeSpec{.dp = 4, .zero = 1, .replicas = 2, .overlap = true},
+                            RecipeSpec{.dp = 2, .zdp = {"*"}, .slices = 2, .overlap = true}})
       if (model != std::string_view("llama-tiny") || spec.tp != 3) out.push_back({model, spec});
   for (const char* model : {"gpt2-tiny4", "llama-tiny4"})
     for (RecipeSpec spec :
@@ -116,7 +125,10 @@ std::vector<Case> cases() {
           RecipeSpec{.pp = 2, .microbatches = 4, .schedule = "wave", .chunks = 2},
           RecipeSpec{.pp = 2, .microbatches = 4, .schedule = "chimera"},
           RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 4, .schedule = "zb-v"},
-          RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .microbatches = 3}})
+          RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .microbatches = 3},
+          RecipeSpec{.dp = 2, .pp = 2, .overlap = true, .microbatches = 2},
+          RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .overlap = true, .microbatches = 3},
+          RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .overlap = true, .microbatches = 4, .schedule = "zb-v"}})
       out.push_back({model, spec});
   return out;
 }
@@ -360,6 +372,72 @@ TEST(Lower, EqualMicroBatchesAndRanksShareBodies) {
   Lowered few = lower(model, recipe(model, {.dp = 2, .microbatches = 2}));
   Lowered many = lower(model, recipe(model, {.dp = 4, .microbatches = 2}));
   EXPECT_EQ(few.program.bodies.size(), many.program.bodies.size());
+}
+
+/// Instructions that rank 0 runs, in order.
+std::vector<const Instr*> run_by_rank_0(const Program& program) {
+  std::vector<const Instr*> out;
+  for (const Action& action : program.ranks[0].actions)
+    if (action.kind == ActionKind::kRun)
+      for (const Instr& instr : program[action.body].instrs) out.push_back(&instr);
+  return out;
+}
+
+/// Collectives that are started, and ops called between the start and the wait of the first of each kind.
+struct Started {
+  std::map<InstrKind, int> count, ops;
+};
+Started started(const Program& program) {
+  std::vector<const Instr*> instrs = run_by_rank_0(program);
+  Started out;
+  for (size_t i = 0; i < instrs.size(); ++i) {
+    if (!instrs[i]->later || ++out.count[instrs[i]->kind] > 1) continue;
+    for (size_t k = i; instrs[k]->kind != InstrKind::kWait || instrs[k]->in != instrs[i]->out; ++k)
+      out.ops[instrs[i]->kind] += instrs[k]->kind == InstrKind::kCompute && !instrs[k]->view;
+  }
+  return out;
+}
+
+// Every gradient is summed up beside what backward still has to do, but that of the positions: it is made of
+// a sum over ranks, which is needed at once.
+TEST(Lower, OverlapStartsSumsWhereTheirLastAddendIsMade) {
+  Model model = captured("gpt2-tiny");
+  for (int64_t microbatches : {1, 2}) {
+    RecipeSpec spec{.dp = 2, .overlap = true, .microbatches = microbatches};
+    Lowered lowered = lower(model, recipe(model, spec));
+    Started found = started(lowered.program);
+    EXPECT_EQ(found.count[InstrKind::kAllReduce], static_cast<int>(model.gradients.size()) - 1);
+    EXPECT_GT(found.ops[InstrKind::kAllReduce], 40);
+  }
+}
+
+// Gathers run ahead of their use, sums of gradients beside the next ops; one more weight and one more
+// gradient are alive.
+TEST(Lower, OverlapGathersAhead) {
+  Model model = captured("llama-tiny");
+  RecipeSpec spec{.dp = 2, .zero = 3};
+  Lowered before = lower(model, recipe(model, spec));
+  spec.overlap = true;
+  Lowered after = lower(model, recipe(model, spec));
+  Started found = started(after.program);
+  EXPECT_GT(found.ops[InstrKind::kReduceScatter], 0);
+  EXPECT_EQ(static_cast<size_t>(found.count[InstrKind::kAllGather]),
+            count(before.program, InstrKind::kAllGather));
+  Bytes largest = 0;
+  for (auto [parameter, gradient] : model.gradients)
+    largest = std::max(largest, numel(model[parameter].shape) * dtype_bytes(model[parameter].dtype));
+  Bytes old_peak = memory_of(before.model, before.program)[0].peak;
+  Bytes new_peak = memory_of(after.model, after.program)[0].peak;
+  EXPECT_GE(new_peak, old_peak);
+  EXPECT_LE(new_peak, old_peak + 2 * largest);
+}
+
+// What every rank needs at once stays: tensor parallel starts nothing.
+TEST(Lower, OverlapLeavesTensorParallelAlone) {
+  Model model = captured("gpt2-tiny");
+  Lowered plain = lower(model, recipe(model, {.tp = 2}));
+  Lowered after = lower(model, recipe(model, {.tp = 2, .overlap = true}));
+  EXPECT_EQ(after.program, plain.program);
 }
 
 TEST(Lower, RefusesAPlanForAnotherModel) {

@@ -1,0 +1,222 @@
+#include "lower/overlap_body.h"
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "lower/names.h"
+#include "program/words.h"
+
+namespace partita {
+namespace {
+
+bool touches(const Instr& instr, Slot slot) {
+  std::vector<Slot> slots = slots_of(instr);
+  return std::find(slots.begin(), slots.end(), slot) != slots.end();
+}
+
+// --- Gathers ---
+
+/// A parameter that is gathered for the body.
+struct Gather {
+  size_t at = 0;     // where it stands
+  size_t lead = 0;   // the first instruction that goes with it: a slice or cast of what it gathers, or itself
+  size_t use = 0;    // who needs it first
+  size_t start = 0;  // before which instruction it begins
+  Bytes bytes = 0;
+};
+
+class Prefetch {
+ public:
+  Prefetch(const Program& program, const Body& body) : program_(program), body_(body) {
+    for (const Instr& instr : body.instrs)
+      for (Slot slot : changed_by(instr)) changed_.insert(slot);
+  }
+
+  std::vector<Instr> run() {
+    for (size_t i = 0; i < body_.instrs.size(); ++i) find(i);
+    for (size_t k = 0; k < gathers_.size(); ++k) gathers_[k].start = start_of(k);
+    return written();
+  }
+
+ private:
+  bool fixed(Slot slot) const { return slot.space == Space::kRank && !changed_.contains(slot); }
+
+  void find(size_t i) {
+    const Instr& instr = body_.instrs[i];
+    if (instr.kind != InstrKind::kAllGather || instr.later || instr.out[0].space != Space::kLocal) return;
+    Gather gather{.at = i, .lead = i, .use = i + 1, .bytes = bytes_of(program_[instr.types[0]])};
+    if (!fixed(instr.in[0]) && !has_lead(i)) return;
+    if (!fixed(instr.in[0])) gather.lead = i - 1;
+    while (gather.use < body_.instrs.size() && !touches(body_.instrs[gather.use], instr.out[0])) ++gather.use;
+    if (gather.use == body_.instrs.size()) return;
+    most_ = std::max(most_, gather.bytes);
+    gathers_.push_back(gather);
+  }
+
+  /// Does the instruction before cut or cast a parameter for this gather alone?
+  bool has_lead(size_t i) const {
+    const Instr& instr = body_.instrs[i];
+    if (i == 0 || instr.in[0].space != Space::kLocal) return false;
+    const Instr& lead = body_.instrs[i - 1];
+    bool copies = lead.kind == InstrKind::kSlice || lead.kind == InstrKind::kCast;
+    return copies && lead.out[0] == instr.in[0] && lead.drop.empty() && fixed(lead.in[0]);
+  }
+
+  // In the order of their use, or a long one that is needed late would stand before short ones that are
+  // needed soon.
+  size_t start_of(size_t k) const {
+    const Gather& mine = gathers_[k];
+    std::set<size_t> places = {0};
+    for (size_t j = 0; j < k; ++j) places.insert(gathers_[j].use);
+    for (size_t place : places) {
+      if (place >= mine.lead) break;
+      if (k > 0 && place < gathers_[k - 1].start) continue;
+      Bytes ahead = mine.bytes;
+      for (size_t j = 0; j < k; ++j) ahead += gathers_[j].use > place ? gathers_[j].bytes : 0;
+      if (ahead <= most_) return place;
+    }
+    return mine.lead;
+  }
+
+  std::vector<Instr> written() const {
+    std::vector<std::vector<Instr>> waits(body_.instrs.size()), starts(body_.instrs.size());
+    std::vector<bool> gone(body_.instrs.size());
+    for (const Gather& gather : gathers_) {
+      Instr start = body_.instrs[gather.at];
+      Instr wait{.kind = InstrKind::kWait, .in = start.out, .drop = std::move(start.drop)};
+      start.later = true;
+      start.drop.clear();
+      for (size_t i = gather.lead; i < gather.at; ++i) starts[gather.start].push_back(body_.instrs[i]);
+      starts[gather.start].push_back(std::move(start));
+      waits[gather.use].push_back(std::move(wait));
+      for (size_t i = gather.lead; i <= gather.at; ++i) gone[i] = true;
+    }
+    std::vector<Instr> out;
+    for (size_t i = 0; i < body_.instrs.size(); ++i) {
+      out.insert(out.end(), waits[i].begin(), waits[i].end());
+      out.insert(out.end(), starts[i].begin(), starts[i].end());
+      if (!gone[i]) out.push_back(body_.instrs[i]);
+    }
+    return out;
+  }
+
+  const Program& program_;
+  const Body& body_;
+  std::set<Slot> changed_;
+  std::vector<Gather> gathers_;
+  Bytes most_ = 0;
+};
+
+// --- Sums ---
+
+/// A collective that is under way, and what is done with its result when it is over.
+struct Pending {
+  Instr wait;
+  int32_t group = -1;
+  std::vector<Instr> tail;
+  std::set<Slot> made;   // its result and those of collectives in the tail
+  std::set<Slot> roots;  // of all that it names
+};
+
+class Delay {
+ public:
+  explicit Delay(const std::vector<Instr>& instrs) : instrs_(instrs) {
+    for (const Instr& instr : instrs)
+      for (Slot slot : instr.in) readers_[slot].push_back(&instr);
+  }
+
+  std::vector<Instr> run() {
+    for (const Instr& instr : instrs_) take(instr);
+    while (!pending_.empty()) land(pending_.begin());
+    return std::move(out_);
+  }
+
+ private:
+  /// Is what it makes only added to something, or summed up further and then added?
+  bool waits(const Instr& instr) const {
+    if (!row_of(instr.kind).collective || instr.later || instr.kind == InstrKind::kAllToAll) return false;
+    if (instr.out[0] == instr.in[0]) return false;
+    auto found = readers_.find(instr.out[0]);
+    if (found == readers_.end()) return true;
+    return std::all_of(found->second.begin(), found->second.end(), [&](const Instr* reader) {
+      bool adds = reader->kind == InstrKind::kAdd && reader->in[0] != instr.out[0];
+      return adds || waits(*reader);
+    });
+  }
+
+  static bool joins(const Instr& instr, const Pending& pending) {
+    auto made = [&](Slot slot) { return pending.made.contains(slot); };
+    return std::any_of(instr.in.begin(), instr.in.end(), made) &&
+           (instr.kind == InstrKind::kAdd || row_of(instr.kind).collective);
+  }
+
+  bool meets(const Instr& instr, const Pending& pending) const {
+    std::vector<Slot> slots = slots_of(instr);
+    return std::any_of(slots.begin(), slots.end(),
+                       [&](Slot slot) { return pending.roots.contains(names_.root(slot)); });
+  }
+
+  void take(const Instr& instr) {
+    land_all([&](const Pending& one) { return !joins(instr, one) && meets(instr, one); });
+    names_.make(instr);
+    auto whose = std::find_if(pending_.begin(), pending_.end(),
+                              [&](const Pending& one) { return joins(instr, one); });
+    if (whose != pending_.end()) return join(instr, *whose);
+    if (waits(instr)) return start(instr);
+    out_.push_back(instr);
+  }
+
+  void join(const Instr& instr, Pending& pending) {
+    pending.tail.push_back(instr);
+    for (Slot slot : slots_of(instr)) pending.roots.insert(names_.root(slot));
+    if (row_of(instr.kind).collective) pending.made.insert(instr.out[0]);
+  }
+
+  void start(Instr instr) {
+    land_all([&](const Pending& one) { return one.group == instr.group; });
+    Pending pending{.wait = {.kind = InstrKind::kWait, .in = instr.out}, .group = instr.group};
+    for (Slot slot : slots_of(instr)) pending.roots.insert(names_.root(slot));
+    pending.made.insert(instr.out[0]);
+    pending.wait.drop = std::exchange(instr.drop, {});
+    instr.later = true;
+    out_.push_back(std::move(instr));
+    pending_.push_back(std::move(pending));
+  }
+
+  // What lands may start or land others.
+  template <class Accept>
+  void land_all(Accept accept) {
+    for (auto one = pending_.begin(); one != pending_.end();)
+      if (accept(*one))
+        land(one), one = pending_.begin();
+      else
+        ++one;
+  }
+
+  void land(std::list<Pending>::iterator one) {
+    Pending pending = std::move(*one);
+    pending_.erase(one);
+    out_.push_back(std::move(pending.wait));
+    for (const Instr& instr : pending.tail) take(instr);
+  }
+
+  const std::vector<Instr>& instrs_;
+  std::map<Slot, std::vector<const Instr*>> readers_;
+  Names names_;
+  std::list<Pending> pending_;
+  std::vector<Instr> out_;
+};
+
+}  // namespace
+
+Body overlap_body(const Program& program, const Body& body) {
+  Body out = body;
+  std::vector<Instr> ahead = Prefetch(program, body).run();
+  out.instrs = Delay(ahead).run();
+  return out;
+}
+
+}  // namespace partita
