@@ -111,6 +111,7 @@ class Mover {
     std::set<std::pair<int32_t, int32_t>> agreed;  // rank, instruction
     Walker walker(program_);
     while (const Event* event = walker.next()) {
+      if (event->kind == Event::kInstr) walker.skip(event->members[0].rank, true);
       if (event->kind != Event::kCollective) continue;
       const std::vector<At>& members = event->members;
       if (std::all_of(members.begin(), members.end(), [&](const At& at) { return moves_at(at); }))
