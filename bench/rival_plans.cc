@@ -62,7 +62,7 @@ std::vector<Known> simulated(const Model& model, const Prices& prices, const std
   SearchRequest request{.prices = prices};
   Judge judge(model, request);
   std::vector<std::optional<Known>> made(plans.size());
-  in_parallel(plans.size(), [&](size_t i) {
+  in_parallel(plans.size(), 0, [&](size_t i) {
     try {
       Candidate candidate = judge.judge(plans[i]);
       made[i] = {candidate.step_seconds, candidate.worst_peak(), plans[i].summary};

@@ -13,10 +13,12 @@ struct CostBook::Trial {
   std::string refused;
 };
 
-CostBook::CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer)
+CostBook::CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer,
+                   size_t threads)
     : model_(model),
       prices_(prices),
       optimizer_(optimizer),
+      threads_(threads),
       shrunk_(shrink(model)),
       recipes_(shrunk_.model),
       batch_(batch_of(model)),
@@ -65,7 +67,7 @@ void CostBook::measure(const std::vector<CostKey>& keys) {
         forms_.emplace(form_of(plan), prepare(shrunk_.model, form_of(plan)));
   }
   std::vector<std::unique_ptr<CostTable>> made(trials.size());
-  in_parallel(trials.size(), [&](size_t i) { made[i] = measure(trials[i]); });
+  in_parallel(trials.size(), threads_, [&](size_t i) { made[i] = measure(trials[i]); });
   for (size_t i = 0; i < trials.size(); ++i) tables_[trials[i].key] = std::move(made[i]);
 }
 

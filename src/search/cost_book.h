@@ -34,12 +34,12 @@ struct CostTable {
 /// Costs by unit of one model on one cluster, each measured once on the shrunk step and kept.
 class CostBook {
  public:
-  /// `model` and `prices` must outlive the book.
-  CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer);
+  /// `model` and `prices` must outlive the book. It measures on `threads` threads, 0 for all cores.
+  CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer, size_t threads = 0);
 
   /// REQUIRES: dp * microbatches divides the batch.
   CostKey key_of(const RecipeSpec& spec) const;
-  /// Measures those keys that are not known yet, on all cores.
+  /// Measures those keys that are not known yet.
   void measure(const std::vector<CostKey>& keys);
   /// REQUIRES: measured.
   const CostTable& table(const CostKey& key) const { return *tables_.at(key); }
@@ -48,6 +48,7 @@ class CostBook {
   const Shrunk& shrunk() const { return shrunk_; }
   const Prices& prices() const { return prices_; }
   const OptimizerSpec& optimizer() const { return optimizer_; }
+  size_t threads() const { return threads_; }
   int64_t batch() const { return batch_; }
   /// Of the whole step.
   const std::string& fingerprint() const { return fingerprint_; }
@@ -62,6 +63,7 @@ class CostBook {
   const Model& model_;
   const Prices& prices_;
   OptimizerSpec optimizer_;
+  size_t threads_ = 0;
   Shrunk shrunk_;
   RecipeBook recipes_;
   int64_t batch_ = 1;

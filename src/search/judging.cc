@@ -172,7 +172,7 @@ void Judging::rounds(double share) {
 void Judging::judge_round(const Round& round) {
   std::vector<std::optional<Candidate>> made(round.size());
   std::vector<std::optional<InputError>> failed(round.size());
-  in_parallel(round.size(), [&](size_t i) {
+  in_parallel(round.size(), request_.threads, [&](size_t i) {
     try {
       made[i] = judge_.judge(round[i].second);
     } catch (const InputError& error) {
@@ -224,7 +224,7 @@ std::vector<size_t> Judging::judge_all(std::vector<Plan> plans, const RecipeSpec
     tried.push_back(std::move(plan));
   }
   std::vector<std::optional<Candidate>> made(tried.size());
-  in_parallel(tried.size(), [&](size_t i) {
+  in_parallel(tried.size(), request_.threads, [&](size_t i) {
     try {
       made[i] = judge_.judge(tried[i]);
     } catch (const InputError&) {

@@ -73,7 +73,7 @@ Smallest smallest(CostBook& book, const SearchRequest& request) {
 }
 
 Smallest smallest(const Model& model, const SearchRequest& request) {
-  CostBook book(model, request.prices, request.optimizer);
+  CostBook book(model, request.prices, request.optimizer, request.threads);
   return smallest(book, request);
 }
 
@@ -118,7 +118,7 @@ class Finder {
     std::vector<Cluster> options = larger_clusters();
     SearchRequest all = request_;
     all.prices = Prices(options.back());
-    CostBook book(model_, all.prices, request_.optimizer);
+    CostBook book(model_, all.prices, request_.optimizer, request_.threads);
     auto peak = [&](int i) {
       all.devices = num_ranks(options[i]);
       return smallest(book, all).peak;

@@ -8,7 +8,7 @@
 
 namespace partita {
 
-void in_parallel(size_t count, const std::function<void(size_t)>& work) {
+void in_parallel(size_t count, size_t threads, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> failures(count);
   auto take = [&] {
@@ -20,11 +20,11 @@ void in_parallel(size_t count, const std::function<void(size_t)>& work) {
       }
     }
   };
-  std::vector<std::thread> threads;
-  size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  for (size_t t = 1; t < std::min(cores, count); ++t) threads.emplace_back(take);
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> others;
+  for (size_t t = 1; t < std::min(threads, count); ++t) others.emplace_back(take);
   take();
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : others) thread.join();
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
 }

@@ -5,8 +5,9 @@
 
 namespace partita {
 
-/// Calls work(0) .. work(count - 1), each once, on all cores; the first exception by number is thrown again
-/// when all are done. What each call writes must be its own, so the result does not depend on the cores.
-void in_parallel(size_t count, const std::function<void(size_t)>& work);
+/// Calls work(0) .. work(count - 1), each once, on `threads` threads, 0 for all cores; the first exception by
+/// number is thrown again when all are done. What each call writes must be its own, so the result does not
+/// depend on the threads.
+void in_parallel(size_t count, size_t threads, const std::function<void(size_t)>& work);
 
 }  // namespace partita

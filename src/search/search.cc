@@ -62,7 +62,9 @@ class Leaders {
 class Search {
  public:
   Search(const Model& model, const SearchRequest& request)
-      : request_(request), book_(model, request.prices, request.optimizer), freedom_(freedom_of(request)) {
+      : request_(request),
+        book_(model, request.prices, request.optimizer, request.threads),
+        freedom_(freedom_of(request)) {
     large_ = model.ops.size() > kManyOps;
     if (large_) freedom_.enough = kEnough;
   }
@@ -120,7 +122,7 @@ class Search {
       }
       size_t count = std::min(kTogether, recipes.size() - begin);
       std::vector<std::optional<Estimate>> made(count);
-      in_parallel(count, [&](size_t i) {
+      in_parallel(count, request_.threads, [&](size_t i) {
         const RecipeSpec& spec = recipes[begin + i].spec;
         bool hopeless = large_ && kth > 0 && estimator.unlimited(spec, freedom_) >= kth;
         if (!hopeless) made[i] = estimator.estimate(spec, freedom_);

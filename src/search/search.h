@@ -27,6 +27,7 @@ struct SearchRequest {
   bool pin_dp = false, pin_tp = false, pin_pp = false, pin_microbatches = false, pin_schedule = false;
   size_t top = 5;
   int effort = 3;  // 1 .. 5: how much work, never how many seconds
+  size_t threads = 0;  // to plan on, 0: all cores; the answer does not depend on it
   std::function<void(const Progress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // set: give the best found so far
 

@@ -86,7 +86,7 @@ class Shortlist {
     for (const Candidate& candidate : result_.fitting)
       if (candidate.lowered && (shown.empty() || judging_.cheap(candidate.spec)))
         shown.push_back(&candidate.plan);
-    in_parallel(shown.size(), [&](size_t i) { judging_.certify(*shown[i]); });
+    in_parallel(shown.size(), request_.threads, [&](size_t i) { judging_.certify(*shown[i]); });
   }
 
   Judging& judging_;

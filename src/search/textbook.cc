@@ -55,7 +55,7 @@ std::vector<Textbook> textbook_recipes(CostBook& book, const SearchRequest& requ
   for (const RecipeSpec& spec : specs) keys.insert(book.key_of(spec));
   book.measure({keys.begin(), keys.end()});
   std::vector<Textbook> all(specs.size()), out;
-  in_parallel(specs.size(), [&](size_t i) {
+  in_parallel(specs.size(), book.threads(), [&](size_t i) {
     if (!book.table(book.key_of(specs[i])).refused.empty()) return;
     try {
       all[i] = textbook_of(book, specs[i]);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "cluster/library.h"
@@ -244,6 +246,37 @@ TEST(Search, PinsAndWays) {
     EXPECT_EQ(candidate.spec.tp, 2);
     EXPECT_EQ(candidate.spec.dp, 2);
     EXPECT_TRUE(candidate.plan.store.empty());
+  }
+}
+
+std::string text_of(const Candidate& candidate) {
+  return fmt::format("{} {:a} {:a} {:a} {:a} {} {} {}\n", to_json(candidate.plan), candidate.step_seconds,
+                     candidate.estimated_seconds, candidate.exposed_comm_seconds, candidate.bubble,
+                     fmt::join(candidate.peak_bytes, ","), candidate.fits, candidate.reason);
+}
+
+/// All of an answer, to the bit.
+std::string text_of(const SearchResult& result) {
+  std::string text = fmt::format("{:a} {} {} {}\n{}\n", result.bound, result.evaluated, result.pruned,
+                                 result.lowered, fmt::join(result.refused, "\n"));
+  for (const auto* list : {&result.fitting, &result.beyond})
+    for (const Candidate& candidate : *list) text += text_of(candidate);
+  return text;
+}
+
+// One thread finds an order of its own; two and four meet in another each time.
+TEST(Search, SameAnswerOnAnyNumberOfThreads) {
+  const std::pair<const char*, Bytes> cases[] = {
+      {"gpt2-tiny", 800'000}, {"gpt2-tiny", 300'000}, {"mixtral-tiny", Bytes{1} << 32}};
+  for (const auto& [name, memory] : cases) {
+    Model model = preset(name);
+    SearchRequest request{.prices = Prices(read_cluster("4xcpu")), .memory = memory, .effort = 2};
+    request.threads = 1;
+    std::string alone = text_of(search(model, request));
+    for (size_t threads : {2, 4}) {
+      request.threads = threads;
+      EXPECT_EQ(text_of(search(model, request)), alone) << name << " on " << threads << " threads";
+    }
   }
 }
 
