@@ -155,8 +155,7 @@ int agree(const Model& model, const Prices& prices) {
   double slowest = 0, fastest = 2, least = 2, most = 0;
   int count = 0;
   SearchRequest request{.prices = prices};
-  int units = book.shrunk().units.in_line ? static_cast<int>(book.shrunk().stands_for.size()) : 1;
-  for (const RecipeSpec& spec : all_recipes(request, book.batch(), units)) {
+  for (const RecipeSpec& spec : all_recipes(request, book)) {
     book.measure({book.key_of(spec)});
     for (Bytes memory : {Bytes{1} << 50, Bytes{1}}) {
       Estimate estimate = estimator.estimate(spec, {.memory = memory});

@@ -32,7 +32,7 @@ std::vector<Plan> random_plans(CostBook& book, const Prices& prices, int count, 
   const Shrunk& shrunk = book.shrunk();
   int units = static_cast<int>(shrunk.stands_for.size());
   SearchRequest request{.prices = prices};
-  std::vector<RecipeSpec> specs = all_recipes(request, book.batch(), shrunk.units.in_line ? units : 1);
+  std::vector<RecipeSpec> specs = all_recipes(request, book);
   std::vector<Plan> out;
   for (int tries = 0; tries < 10 * count && out.size() < static_cast<size_t>(count); ++tries) {
     const RecipeSpec& spec = specs[roll(specs.size())];
@@ -46,9 +46,10 @@ std::vector<Plan> random_plans(CostBook& book, const Prices& prices, int count, 
     std::sort(estimate.firsts.begin(), estimate.firsts.end());
     for (int u = 0; u < units; ++u) estimate.again[u] = !shrunk.units.all[u].module.empty() && roll(3) == 0;
     const UnitCosts& costs = book.table(book.key_of(spec)).keep;
+    StoringPrices stored(prices, spec);
     for (size_t p = 0; p < estimate.storing.size(); ++p)
       for (Storing& storing : estimate.storing[p])
-        if (spec.dp > 1 && costs.parameters[p].longest >= spec.dp && costs.parameters[p].units.size() == 1)
+        if (stored.cuts(costs.parameters[p]) && costs.parameters[p].units.size() == 1)
           storing = static_cast<Storing>(roll(spec.microbatches > 1 ? kStorings : kStorings - 1));
     out.push_back(write_plan(book, estimate));
     out.back().summary += " (random)";

@@ -55,13 +55,15 @@ std::vector<RecomputeRule> module_rules(const Model& model) {
 }
 
 std::string dp_summary(const RecipeSpec& spec) {
-  if (spec.experts) return fmt::format("ep{}{}", spec.dp, spec.zero ? fmt::format(" zero{}", spec.zero) : "");
+  std::string copies = spec.replicas > 1 ? fmt::format("{} replicas of ", spec.replicas) : "";
+  int64_t each = spec.dp / std::max<int64_t>(spec.replicas, 1);
+  if (spec.experts)
+    return fmt::format("{}ep{}{}", copies, each, spec.zero ? fmt::format(" zero{}", spec.zero) : "");
   if (!spec.zdp.empty())
     return fmt::format("osdp{} ({}{})", spec.dp, fmt::join(spec.zdp, ", "),
                        spec.slices > 1 ? fmt::format(" in {} slices", spec.slices) : "");
   if (!spec.zero) return fmt::format("dp{}", spec.dp);
-  if (spec.replicas == 1) return fmt::format("zero{}-{}", spec.zero, spec.dp);
-  return fmt::format("{} replicas of zero{}-{}", spec.replicas, spec.zero, spec.dp / spec.replicas);
+  return fmt::format("{}zero{}-{}", copies, spec.zero, each);
 }
 
 std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
@@ -164,14 +166,19 @@ RecipeBook::RecipeBook(const Model& model)
   unpacked_->atoms = find_atoms(unpacked_->model);
 }
 
+const std::vector<std::vector<std::string>>& RecipeBook::families(int64_t parts) {
+  const Stated& stated = unpacked_ ? *unpacked_ : split_;
+  auto [known, fresh] = families_.try_emplace(parts);
+  if (fresh) known->second = tensor_atoms(stated.model, stated.atoms, parts);
+  return known->second;
+}
+
 // One axis if every family has an atom long enough; else an axis per prime factor, so that 2 key heads with 2
 // query heads each feed 4 ranks as 2 x 2.
 void RecipeBook::add_tensor_axes(int64_t parts, Plan& plan) {
   const Stated& stated = unpacked_ ? *unpacked_ : split_;
   plan.unpack = unpacked_.has_value();
-  auto [known, fresh] = families_.try_emplace(parts);
-  if (fresh) known->second = tensor_atoms(stated.model, stated.atoms, parts);
-  const std::vector<std::vector<std::string>>& families = known->second;
+  const std::vector<std::vector<std::string>>& families = this->families(parts);
   if (families.empty())
     input_error("recipe: this model has nothing to split over tp={}; try dp or pp", parts);
   bool fits = std::all_of(families.begin(), families.end(),
@@ -253,7 +260,7 @@ void RecipeBook::add_pieces(int64_t parts, Plan& plan) {
   const Stated& stated = unpacked_ ? *unpacked_ : split_;
   plan.unpack = unpacked_.has_value();
   std::vector<std::string> atoms;
-  for (const std::vector<std::string>& family : tensor_atoms(stated.model, stated.atoms, parts)) {
+  for (const std::vector<std::string>& family : families(parts)) {
     if (size_of(stated.atoms, family.front()) < parts)
       input_error("recipe: {} has length {}, which cannot be cut into {} pieces; try --pieces {}",
                   family.front(), size_of(stated.atoms, family.front()), parts,
@@ -317,6 +324,13 @@ void RecipeBook::add_slices(const RecipeSpec& spec, Plan& plan) const {
   if (plan.loops.size() == before)
     input_error("recipe: no operator of {} can run in {} slices; try fewer", fmt::join(params, ", "),
                 spec.slices);
+}
+
+int64_t RecipeBook::experts() const {
+  int64_t fewest = 0;
+  for (const std::string& atom : expert_atoms(split_.model, split_.atoms))
+    if (int64_t size = size_of(split_.atoms, atom); fewest == 0 || size < fewest) fewest = size;
+  return fewest;
 }
 
 Plan RecipeBook::plan(const RecipeSpec& spec) {

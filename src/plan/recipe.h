@@ -44,12 +44,15 @@ class RecipeBook {
 
   /// InputError where it does not apply: no batch dimension, nothing to split, fewer ops than stages.
   Plan plan(const RecipeSpec& spec);
+  /// How many experts the model has, of the layer that has fewest; 0: none.
+  int64_t experts() const;
 
  private:
   struct Stated {
     Model model;
     Atoms atoms;
   };
+  const std::vector<std::vector<std::string>>& families(int64_t parts);
   void add_tensor_axes(int64_t parts, Plan& plan);
   void find_tokens(const RecipeSpec& spec);
   std::string inner_tokens() const;

@@ -29,17 +29,20 @@ CostKey CostBook::key_of(const RecipeSpec& spec) const {
           .samples = batch_ / (spec.dp * spec.microbatches),
           .loss_pieces = spec.loss_pieces,
           .pieces = spec.pieces,
+          .experts = spec.experts ? spec.dp / spec.replicas : 1,
           .sequence = spec.sequence};
 }
 
 RecipeSpec CostBook::spec_of(const CostKey& key, bool loops) const {
   int64_t pieces = batch_ / key.samples;
-  return {.dp = loops ? 1 : pieces,
+  return {.dp = loops ? key.experts : pieces,
           .tp = key.tp,
           .pieces = key.pieces,
           .loss_pieces = key.loss_pieces,
+          .replicas = loops || key.experts == 1 ? 1 : pieces / key.experts,
+          .experts = key.experts > 1,
           .sequence = key.sequence,
-          .microbatches = loops ? pieces : 1,
+          .microbatches = loops ? pieces / key.experts : 1,
           .optimizer = optimizer_};
 }
 
@@ -51,9 +54,10 @@ void CostBook::measure(const std::vector<CostKey>& keys) {
     Trial& trial = trials.emplace_back(Trial{.key = key});
     for (bool loops : {true, false}) try {
         RecipeSpec spec = spec_of(key, loops);
-        if (!loops && batch_ == key.samples) continue;
+        if (!loops && batch_ == key.samples * key.experts) continue;
         trial.keep.push_back(recipes_.plan(spec));
-        if (shrunk_.units.all.size() < 2) continue;
+        // Pieces of modules are computed again anyway.
+        if (shrunk_.units.all.size() < 2 || key.pieces > 1) continue;
         spec.recompute = true;
         trial.again.push_back(recipes_.plan(spec));
       } catch (const InputError& error) {

@@ -14,9 +14,9 @@
 namespace partita {
 
 /// What makes the cost of a unit on a rank: how it is split over tensor parallel ranks, and how many samples
-/// of the batch it works on at once.
+/// of the batch it works on at once; and how many data parallel ranks share the experts, 1: none do.
 struct CostKey {
-  int64_t tp = 1, samples = 1, loss_pieces = 1, pieces = 1;
+  int64_t tp = 1, samples = 1, loss_pieces = 1, pieces = 1, experts = 1;
   bool sequence = false;
 
   auto operator<=>(const CostKey&) const = default;
@@ -50,6 +50,8 @@ class CostBook {
   const OptimizerSpec& optimizer() const { return optimizer_; }
   size_t threads() const { return threads_; }
   int64_t batch() const { return batch_; }
+  /// Experts that ranks may share; 0: the model has none.
+  int64_t experts() const { return recipes_.experts(); }
   /// Of the whole step.
   const std::string& fingerprint() const { return fingerprint_; }
   /// The plan of a recipe for the shrunk step.

@@ -27,28 +27,37 @@ bool runs_apart(const Schedule& schedule) {
 /// One recipe on its way to an estimate.
 class Run {
  public:
-  Run(const CostBook& book, const RecipeSpec& spec, const Freedom& freedom)
+  Run(const CostBook& book, const RecipeSpec& spec, const Freedom& freedom, const std::vector<int>& firsts)
       : book_(book),
         spec_(spec),
         freedom_(freedom),
         table_(book.table(book.key_of(spec))),
         stands_for_(book.shrunk().stands_for),
-        prices_(book.prices(), spec.dp, spec.tp),
+        prices_(book.prices(), spec),
         schedule_(schedule_for(spec, watched_microbatches(spec))) {
     out_.spec = spec;
+    out_.firsts = firsts;
     // Weight gradients on their own would make everything a third time.
     if (runs_apart(schedule_)) freedom_.recompute = false;
   }
 
   Estimate run() {
+    if (spec_.pieces > 1 && runs_apart(schedule_)) {
+      out_.refused = "weight gradients that are put off do not go with modules in pieces";
+      return std::move(out_);
+    }
     alive_ = alive_at_most(schedule_);
-    out_.firsts = cut_evenly();
+    bool given = !out_.firsts.empty();
+    if (!given) out_.firsts = cut_evenly();
     if (out_.firsts.empty()) {
       out_.refused = fmt::format("{} stages are more than the model has parts", schedule_.stages);
       return std::move(out_);
     }
     choose_all();
-    if (!out_.fits && schedule_.stages == schedule_.devices && schedule_.devices > 1) cut_by_memory();
+    if (!out_.fits && !given && schedule_.stages == schedule_.devices && schedule_.devices > 1)
+      cut_by_memory();
+    if (spec_.pieces > 1)
+      for (int u = 0; u < units(); ++u) out_.again[u] = !book_.shrunk().units.all[u].module.empty();
     time();
     return std::move(out_);
   }
@@ -247,7 +256,7 @@ Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
   if (!table.refused.empty() || (spec.recompute && !table.again)) return 0;
   const UnitCosts& costs = spec.recompute ? *table.again : table.keep;
   constexpr Storing kByZero[] = {Storing::kWhole, Storing::kState, Storing::kGradient, Storing::kParameter};
-  StoringPrices prices(book_.prices(), spec.dp, spec.tp);
+  StoringPrices prices(book_.prices(), spec);
   double microbatches = static_cast<double>(spec.microbatches);
   Seconds all = 0;
   std::map<int, int> times;
@@ -271,14 +280,15 @@ Seconds Estimator::unlimited(const RecipeSpec& spec, const Freedom& freedom) con
   return made.refused.empty() ? made.seconds : 0;
 }
 
-Estimate Estimator::estimate(const RecipeSpec& spec, const Freedom& freedom) const {
+Estimate Estimator::estimate(const RecipeSpec& spec, const Freedom& freedom,
+                             const std::vector<int>& firsts) const {
   const CostTable& table = book_.table(book_.key_of(spec));
   Estimate refused;
   refused.spec = spec;
   refused.refused = table.refused.empty() && spec.microbatches > 1 ? table.whole : table.refused;
   if (!refused.refused.empty()) return refused;
   try {
-    Estimate made = Run(book_, spec, freedom).run();
+    Estimate made = Run(book_, spec, freedom, firsts).run();
     made.bound = bound(spec);
     return made;
   } catch (const InputError& error) {

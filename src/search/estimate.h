@@ -41,8 +41,9 @@ class Estimator {
   /// What the estimate of this recipe would be if memory were without end: it is hardly ever less. Takes a
   /// fraction of the time. 0 where costs are not known.
   Seconds unlimited(const RecipeSpec& spec, const Freedom& freedom) const;
-  /// The best choice of what to store whole and what to compute again, stages cut evenly.
-  Estimate estimate(const RecipeSpec& spec, const Freedom& freedom) const;
+  /// The best choice of what to store whole and what to compute again, stages cut evenly, or as `firsts` says.
+  Estimate estimate(const RecipeSpec& spec, const Freedom& freedom,
+                    const std::vector<int>& firsts = {}) const;
 
  private:
   const CostBook& book_;

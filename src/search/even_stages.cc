@@ -24,7 +24,7 @@ class Sum {
 
   Whole whole(Storing storing) {
     for (int unit : book_.shrunk().stands_for) add(costs_.units[unit]), ++times_[unit];
-    StoringPrices prices(book_.prices(), spec_.dp, spec_.tp);
+    StoringPrices prices(book_.prices(), spec_);
     for (const ParameterCost& parameter : costs_.parameters)
       add(parameter, prices.cost(parameter, prices.cuts(parameter) ? storing : Storing::kWhole, loops_));
     for (const Held& held : costs_.held)

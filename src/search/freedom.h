@@ -11,6 +11,7 @@ struct Freedom {
   Bytes memory = 0;  // of each device
   bool recompute = true;
   bool loss_pieces = true;  // head and loss in pieces of the tokens
+  bool coshard = true;      // repeated modules in pieces of heads and hidden, computed again
   std::array<bool, kStorings> storings = {true, true, true, true, true};
   double enough = 0;  // a share of the seconds that choices may be off by
 };

@@ -14,11 +14,10 @@ namespace partita {
 namespace {
 
 constexpr int kMostInNode = 8;
-constexpr int kMostTimes = 64;      // as many devices as there are
-constexpr int kConfirmations = 3;   // whole searches for one answer
-constexpr int kSmallest = 64;       // part of a batch or sequence
-constexpr int kPercent = 3;         // by which costs of units may be off
-constexpr int64_t kLossPieces = 4;  // of what the search tries where memory is short
+constexpr int kMostTimes = 64;     // as many devices as there are
+constexpr int kConfirmations = 3;  // whole searches for one answer
+constexpr int kSmallest = 64;      // part of a batch or sequence
+constexpr int kPercent = 3;        // by which costs of units may be off
 
 Bytes with_percent(Bytes bytes, int percent) { return bytes + bytes / 100 * percent; }
 
@@ -35,11 +34,11 @@ struct Smallest {
 };
 
 /// Memory is least with most micro-batches, or with one: then no gradients are summed up.
-std::vector<RecipeSpec> frugal_recipes(const SearchRequest& request, const CostBook& book) {
+std::vector<RecipeSpec> frugal_recipes(const SearchRequest& request, const Freedom& freedom,
+                                       const CostBook& book) {
   SearchRequest narrow = request;
   narrow.effort = 1;
-  int units = book.shrunk().units.in_line ? static_cast<int>(book.shrunk().stands_for.size()) : 1;
-  std::vector<RecipeSpec> all = all_recipes(narrow, book.batch(), units), out;
+  std::vector<RecipeSpec> all = all_recipes(narrow, book), out;
   std::map<std::pair<int64_t, int64_t>, int64_t> most;
   for (const RecipeSpec& spec : all) {
     int64_t& known = most[{spec.dp, spec.tp}];
@@ -47,8 +46,10 @@ std::vector<RecipeSpec> frugal_recipes(const SearchRequest& request, const CostB
   }
   for (RecipeSpec& spec : all) {
     if (spec.microbatches != 1 && spec.microbatches != most[{spec.dp, spec.tp}]) continue;
-    out.push_back(spec);
-    spec.loss_pieces = kLossPieces;
+    // Modules in pieces need less with the loss in pieces too, and where fewest micro-batches are alive.
+    for (RecipeSpec& pieces : in_pieces(spec, freedom, spec.schedule == "1f1b"))
+      if (pieces.pieces == 1 || pieces.loss_pieces > 1 || !freedom.loss_pieces)
+        out.push_back(std::move(pieces));
     out.push_back(std::move(spec));
   }
   return out;
@@ -57,14 +58,13 @@ std::vector<RecipeSpec> frugal_recipes(const SearchRequest& request, const CostB
 Smallest smallest(CostBook& book, const SearchRequest& request) {
   Freedom freedom = freedom_of(request);
   freedom.memory = 1;
-  std::vector<RecipeSpec> specs = frugal_recipes(request, book);
+  std::vector<RecipeSpec> specs = frugal_recipes(request, freedom, book);
   std::set<CostKey> keys;
   for (const RecipeSpec& spec : specs) keys.insert(book.key_of(spec));
   book.measure({keys.begin(), keys.end()});
   Estimator estimator(book);
   Smallest out;
   for (const RecipeSpec& spec : specs) {
-    if (spec.loss_pieces > 1 && !freedom.loss_pieces) continue;
     Estimate estimate = estimator.estimate(spec, freedom);
     if (!estimate.refused.empty() || estimate.worst_peak() >= out.peak) continue;
     out = {estimate.worst_peak(), book.key_of(spec).samples};

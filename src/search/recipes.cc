@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -10,16 +12,34 @@ namespace partita {
 namespace {
 
 /// Schedules and the chunks a device may have in them (0: its only one). Those with several want a full
-/// pipeline.
+/// pipeline. `written`: only as its recipe is written, since a stage of it is on many devices or is passed
+/// several times, which costs by unit do not know.
 struct ScheduleRow {
   const char* name;
   std::array<int64_t, 4> chunks;
+  bool written = false;
 };
-constexpr ScheduleRow kScheduleRows[] = {{"1f1b", {}},     {"gpipe", {}}, {"interleaved", {2, 3, 4, 6}},
-                                         {"wave", {2, 4}}, {"zb-h1", {}}, {"zb-v", {2}}};
+constexpr ScheduleRow kScheduleRows[] = {
+    {"1f1b", {}},  {"gpipe", {}}, {"interleaved", {2, 3, 4, 6}}, {"wave", {2, 4}},
+    {"zb-h1", {}}, {"zb-v", {2}}, {"interlaced", {}, true},      {"3f1b", {}, true}};
 
-constexpr const char* kOtherWays[] = {"dp", "zero1",    "zero2",        "zero3",     "tp",
-                                      "sp", "pipeline", "microbatches", "recompute", "loss-pieces"};
+/// Stages of recipes are cut between operators, so that there may be more of them than repeated modules.
+constexpr int kMostStages = 64;
+
+constexpr const char* kOtherWays[] = {"dp",        "zero1",       "zero2",  "zero3",    "hsdp",
+                                      "ep",        "tp",          "sp",     "pipeline", "microbatches",
+                                      "recompute", "loss-pieces", "coshard"};
+
+/// Pieces that are tried where memory is short.
+struct PiecesRow {
+  bool Freedom::*open;
+  int64_t RecipeSpec::*pieces;
+  int64_t count;
+  bool last;
+};
+constexpr PiecesRow kPiecesRows[] = {{&Freedom::loss_pieces, &RecipeSpec::loss_pieces, 4, false},
+                                     {&Freedom::coshard, &RecipeSpec::pieces, 2, true},
+                                     {&Freedom::coshard, &RecipeSpec::pieces, 4, true}};
 
 std::vector<int64_t> divisors(int64_t number) {
   std::vector<int64_t> low, high;
@@ -68,8 +88,13 @@ std::vector<int64_t> microbatch_counts(int64_t samples, int effort) {
 
 class Enumeration {
  public:
-  Enumeration(const SearchRequest& request, int64_t batch, int units)
-      : request_(request), batch_(batch), units_(units) {}
+  Enumeration(const SearchRequest& request, const CostBook& book, bool written)
+      : request_(request),
+        batch_(book.batch()),
+        experts_(book.experts()),
+        in_line_(book.shrunk().units.in_line),
+        written_(written),
+        units_(written ? kMostStages : in_line_ ? static_cast<int>(book.shrunk().stands_for.size()) : 1) {}
 
   std::vector<RecipeSpec> run() {
     int64_t ranks = request_.ranks();
@@ -81,10 +106,17 @@ class Enumeration {
           continue;
         if (pinned(request_.pin_tp, tp, request_.pinned.tp)) continue;
         int64_t dp = ranks / pp / tp;
-        if (batch_ % dp || (dp > 1 && !data_parallel())) continue;
+        if (batch_ % dp) continue;
         if (pinned(request_.pin_dp, dp, request_.pinned.dp)) continue;
-        for (int64_t microbatches : microbatch_counts(batch_ / dp, request_.effort))
-          add({.dp = dp, .tp = tp, .pp = pp, .microbatches = microbatches, .optimizer = request_.optimizer});
+        for (const Sharing& sharing : sharings(dp, tp))
+          for (int64_t microbatches : microbatch_counts(batch_ / dp, request_.effort))
+            add({.dp = dp,
+                 .tp = tp,
+                 .pp = pp,
+                 .replicas = sharing.replicas,
+                 .experts = sharing.experts,
+                 .microbatches = microbatches,
+                 .optimizer = request_.optimizer});
       }
     }
     return std::move(out_);
@@ -95,6 +127,28 @@ class Enumeration {
   int64_t most_tensor_parallel() const {
     const Cluster& cluster = request_.prices.cluster();
     return cluster.nodes > 1 ? 2 * cluster.devices_per_node : request_.ranks();
+  }
+
+  /// Groups of data parallel ranks that share what is cut, and experts.
+  struct Sharing {
+    int64_t replicas = 1;
+    bool experts = false;
+  };
+
+  // Where data parallel ranks lie in several nodes, what is cut may stay within one. Experts are shared by as
+  // many ranks as there are experts, or by those of a node.
+  std::vector<Sharing> sharings(int64_t dp, int64_t tp) const {
+    if (dp == 1) return {{}};
+    std::vector<Sharing> out;
+    if (data_parallel()) out.emplace_back();
+    int64_t in_node = request_.prices.cluster().devices_per_node;
+    int64_t inside = in_node % tp == 0 ? std::gcd(in_node / tp, dp) : 1;
+    if (inside > 1 && inside < dp && data_parallel() && open_to(request_, "hsdp")) out.push_back({dp / inside});
+    if (experts_ == 0 || !open_to(request_, "ep")) return out;
+    std::set<int64_t> groups = {std::gcd(dp, experts_), std::gcd(inside, experts_)};
+    for (int64_t group : groups)
+      if (group > 1) out.push_back({dp / group, true});
+    return out;
   }
 
   static bool pinned(bool pin, int64_t value, int64_t to) { return pin && value != to; }
@@ -121,13 +175,18 @@ class Enumeration {
     }
   }
 
+  // Several passes through the same weights come back to modules that they left.
+  bool applies(const ScheduleRow& row) const {
+    return !row.written || (written_ && in_line_ == (std::string_view(row.name) != "3f1b"));
+  }
+
   void add_schedules(RecipeSpec spec) {
     if (spec.pp == 1) {
       out_.push_back(spec);
       return;
     }
     for (const ScheduleRow& row : kScheduleRows) {
-      if (!schedule_open(request_, row.name)) continue;
+      if (!schedule_open(request_, row.name) || !applies(row)) continue;
       if (request_.pin_schedule && request_.pinned.schedule != row.name) continue;
       bool plain = row.chunks.front() == 0;
       std::string_view name = row.name;
@@ -143,7 +202,8 @@ class Enumeration {
   }
 
   const SearchRequest& request_;
-  int64_t batch_;
+  int64_t batch_, experts_;
+  bool in_line_, written_;
   int units_;
   std::vector<RecipeSpec> out_;
 };
@@ -156,16 +216,31 @@ std::vector<std::string> known_ways() {
   return ways;
 }
 
-std::vector<RecipeSpec> all_recipes(const SearchRequest& request, int64_t batch, int units) {
+std::vector<RecipeSpec> all_recipes(const SearchRequest& request, const CostBook& book, bool written) {
   check_ways(request.allow, "--allow");
   check_ways(request.forbid, "--forbid");
-  return Enumeration(request, batch, units).run();
+  return Enumeration(request, book, written).run();
+}
+
+std::vector<RecipeSpec> in_pieces(const RecipeSpec& spec, const Freedom& freedom, bool last) {
+  std::vector<RecipeSpec> out = {spec};
+  for (const PiecesRow& row : kPiecesRows) {
+    if (!(freedom.*row.open) || (row.last && !last)) continue;
+    for (size_t i = 0, count = out.size(); i < count; ++i) {
+      if (out[i].*row.pieces > 1) continue;
+      out.push_back(out[i]);
+      out.back().*row.pieces = row.count;
+    }
+  }
+  out.erase(out.begin());
+  return out;
 }
 
 Freedom freedom_of(const SearchRequest& request) {
   Freedom freedom{.memory = request.memory,
                   .recompute = open_to(request, "recompute"),
-                  .loss_pieces = open_to(request, "loss-pieces")};
+                  .loss_pieces = open_to(request, "loss-pieces"),
+                  .coshard = open_to(request, "coshard") && open_to(request, "recompute")};
   for (const StoringRow& row : kStoringRows)
     freedom.storings[static_cast<int>(row.storing)] = open_to(request, row.name);
   return freedom;

@@ -3,14 +3,21 @@
 #include <string>
 #include <vector>
 
+#include "search/cost_book.h"
 #include "search/freedom.h"
 #include "search/search.h"
 
 namespace partita {
 
-/// Every product of recipes over all devices that the request allows: sizes of the mesh, micro-batches that
-/// divide the batch, schedules and their chunks. InputError names an unknown way and the nearest known one.
-std::vector<RecipeSpec> all_recipes(const SearchRequest& request, int64_t batch, int units);
+/// Every product of recipes over all devices that the request allows: sizes of the mesh, replicas of what is
+/// cut, experts, micro-batches that divide the batch, schedules and their chunks. `written`: those that are
+/// judged as they are written, whose stages are cut between operators instead of units. InputError names an
+/// unknown way and the nearest known one.
+std::vector<RecipeSpec> all_recipes(const SearchRequest& request, const CostBook& book, bool written = false);
+
+/// The recipe with one or several things in pieces, one after another: head and loss, and with `last`, where
+/// everything is computed again and more is needed still, the repeated modules.
+std::vector<RecipeSpec> in_pieces(const RecipeSpec& spec, const Freedom& freedom, bool last);
 
 /// How parameters may be stored and whether modules may be computed again.
 Freedom freedom_of(const SearchRequest& request);

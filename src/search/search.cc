@@ -22,8 +22,6 @@ constexpr int64_t kBeyondProof = 512;
 /// Ops of a large model, and the share of the best within which choices are good enough there.
 constexpr size_t kManyOps = 4'000;
 constexpr double kEnough = 1e-3;
-/// Pieces of the loss tried where memory is short.
-constexpr int64_t kLossPieces = 4;
 
 bool faster(const Estimate& a, const Estimate& b) {
   return std::pair(a.seconds, a.worst_peak()) < std::pair(b.seconds, b.worst_peak());
@@ -70,10 +68,8 @@ class Search {
   }
 
   SearchResult run() {
-    int units = book_.shrunk().units.in_line ? static_cast<int>(book_.shrunk().stands_for.size()) : 1;
-    std::vector<RecipeSpec> specs = all_recipes(request_, book_.batch(), units);
-    walk(bounded(std::move(specs)), true);
-    if (memory_is_short()) walk(bounded(with_loss_pieces()), false);
+    walk(bounded(all_recipes(request_, book_)), true);
+    if (memory_is_short()) walk(bounded(in_pieces()), false);
     if (fitting_.count() > 0) result_.bound = std::min(open_bound_, fitting_.best());
     finish();
     return std::move(result_);
@@ -157,22 +153,29 @@ class Search {
 
   // Nothing fits, or something is computed twice or cut for memory's sake.
   bool memory_is_short() const {
-    if (stopped() || !freedom_.loss_pieces) return false;
+    if (stopped()) return false;
     if (fitting_.count() == 0) return true;
     Estimate best = fitting_.ranked().front();
     return std::find(best.again.begin(), best.again.end(), true) != best.again.end() ||
            best.worst_peak() > freedom_.memory / 10 * 9;
   }
 
-  std::vector<RecipeSpec> with_loss_pieces() const {
+  bool all_again(const Estimate& estimate) const {
+    const std::vector<Unit>& units = book_.shrunk().units.all;
+    for (size_t u = 0; u < units.size(); ++u)
+      if (!units[u].module.empty() && !estimate.again[u]) return false;
+    return true;
+  }
+
+  /// The best recipes and the smallest, in pieces.
+  std::vector<RecipeSpec> in_pieces() const {
+    std::vector<Estimate> tried = fitting_.ranked();
+    bool last = tried.empty() || all_again(tried.front());
+    tried.resize(std::min(tried.size(), kKeptBeyond));
+    tried.insert(tried.end(), beyond_.begin(), beyond_.end());
     std::vector<RecipeSpec> out;
-    auto add = [&](const Estimate& estimate) {
-      out.push_back(estimate.spec);
-      out.back().loss_pieces = kLossPieces;
-    };
-    std::vector<Estimate> leaders = fitting_.ranked();
-    for (size_t i = 0; i < std::min(leaders.size(), kKeptBeyond); ++i) add(leaders[i]);
-    for (const Estimate& estimate : beyond_) add(estimate);
+    for (const Estimate& estimate : tried)
+      for (RecipeSpec& spec : partita::in_pieces(estimate.spec, freedom_, last)) out.push_back(std::move(spec));
     return out;
   }
 
@@ -187,7 +190,7 @@ class Search {
     RecipeSpec spec{.dp = request_.ranks(), .optimizer = request_.optimizer};
     Freedom all = freedom_;
     all.memory = INT64_MAX / 4;
-    all.recompute = all.loss_pieces = false;
+    all.recompute = false;
     all.storings.fill(false);
     all.storings[static_cast<int>(Storing::kWhole)] = freedom_.storings[static_cast<int>(Storing::kWhole)];
     bool applies = all.storings[static_cast<int>(Storing::kWhole)] && spec.dp > 1 &&

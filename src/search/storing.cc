@@ -9,15 +9,20 @@ Bytes piece(Bytes whole, int64_t pieces) { return (whole + pieces - 1) / pieces;
 
 }  // namespace
 
-StoringPrices::StoringPrices(const Prices& prices, int64_t size, int64_t stride)
-    : prices_(prices), size_(size) {
-  for (int64_t i = 0; i < size; ++i) ranks_.push_back(static_cast<int32_t>(i * stride));
+StoringPrices::StoringPrices(const Prices& prices, const RecipeSpec& spec)
+    : prices_(prices), size_(spec.dp / spec.replicas) {
+  for (int64_t i = 0; i < spec.dp; ++i) {
+    int32_t rank = static_cast<int32_t>(i * spec.tp);
+    all_.push_back(rank);
+    if (i < size_) inside_.push_back(rank);
+    if (i % size_ == 0) across_.push_back(rank);
+  }
 }
 
-Seconds StoringPrices::collective(std::string_view kind, Bytes bytes) const {
-  if (size_ == 1) return 0;
-  auto [known, fresh] = known_.try_emplace({kind, bytes});
-  if (fresh) known->second = prices_.collective(kind, bytes, ranks_);
+Seconds StoringPrices::collective(std::string_view kind, Bytes bytes, const Ranks& ranks) const {
+  if (ranks.size() == 1) return 0;
+  auto [known, fresh] = known_.try_emplace({kind, bytes, &ranks});
+  if (fresh) known->second = prices_.collective(kind, bytes, ranks);
   return known->second;
 }
 
@@ -34,16 +39,19 @@ StoringCost StoringPrices::cost(const ParameterCost& parameter, Storing storing,
   };
   StoringCost cost;
   if (storing == Storing::kWhole) {
-    cost.once = parameter.summed + collective("all_reduce", gradient) + update(parameter, 1);
+    cost.once = parameter.summed + collective("all_reduce", gradient, parameter.apart ? across_ : all_) + update(parameter, 1);
     cost.ended = own + gradient + states;
     cost.looping = own + states + (summed ? gradient : 0);
     return cost;
   }
   bool each = !parameter.late && (storing == Storing::kGradient || storing == Storing::kParameter);
   bool cut = storing == Storing::kParameter || storing == Storing::kParameterOnce;
-  Seconds gather = collective("all_gather", own), scatter = collective("reduce_scatter", gradient);
+  Seconds gather = collective("all_gather", own, inside_);
+  Seconds scatter = collective("reduce_scatter", gradient, inside_);
+  Seconds across = collective("all_reduce", piece(gradient, size_), across_);
   Bytes sums = each ? piece(gradient, size_) : gradient;
-  cost.once = parameter.summed + update(parameter, size_) + (each ? 0 : scatter) + (cut ? 0 : gather);
+  cost.once = parameter.summed + update(parameter, size_) + across + (each ? 0 : scatter) +
+              (cut ? 0 : gather);
   cost.backward = each ? scatter + add(piece(gradient, size_)) : 0;
   if (each) cost.scattered = gradient;
   if (cut) {

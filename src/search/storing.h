@@ -3,8 +3,10 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
+#include "plan/recipe.h"
 #include "search/unit_costs.h"
 
 namespace partita {
@@ -38,25 +40,28 @@ struct StoringCost {
   Bytes scattered = 0;                // for a short while in backward: the whole gradient, before it is cut
 };
 
-/// Prices of the data parallel ranks of one device mesh: `size` ranks, `stride` apart. For one thread.
+/// Prices of the data parallel ranks of a recipe's mesh. What is cut is cut over the ranks of one replica; its
+/// gradients are then summed over replicas, after the last micro-batch. For one thread.
 class StoringPrices {
  public:
-  StoringPrices(const Prices& prices, int64_t size, int64_t stride);
+  StoringPrices(const Prices& prices, const RecipeSpec& spec);
 
   /// `loops`: more than one micro-batch, so that gradients are summed up.
   StoringCost cost(const ParameterCost& parameter, Storing storing, bool loops) const;
   /// Can it be cut into pieces for all ranks?
-  bool cuts(const ParameterCost& parameter) const { return size_ > 1 && parameter.longest >= size_; }
+  bool cuts(const ParameterCost& parameter) const { return size_ > 1 && !parameter.apart && parameter.longest >= size_; }
+  /// Ranks that a parameter may be cut over.
   int64_t size() const { return size_; }
 
  private:
-  Seconds collective(std::string_view kind, Bytes bytes) const;
+  using Ranks = std::vector<int32_t>;
+  Seconds collective(std::string_view kind, Bytes bytes, const Ranks& ranks) const;
   Seconds update(const ParameterCost& parameter, int64_t pieces) const;
 
   const Prices& prices_;
   int64_t size_;
-  std::vector<int32_t> ranks_;
-  mutable std::map<std::pair<std::string_view, Bytes>, Seconds> known_;
+  Ranks all_, inside_, across_;  // of the first rank: everyone, its replica, its like in the others
+  mutable std::map<std::tuple<std::string_view, Bytes, const Ranks*>, Seconds> known_;
 };
 
 }  // namespace partita

@@ -11,18 +11,21 @@
 namespace partita {
 namespace {
 
-/// Stages are cut between operators, so that there may be more of them than repeated modules.
-constexpr int kMostStages = 64;
-
 constexpr Storing kByZero[] = {Storing::kWhole, Storing::kState, Storing::kGradient, Storing::kParameter};
 
 bool stores(const Freedom& freedom, int zero) { return freedom.storings[static_cast<int>(kByZero[zero])]; }
+
+/// Schedules with stages on all devices or several passes have no more of either than this one.
+RecipeSpec as_priced(RecipeSpec spec) {
+  if (spec.schedule == "interlaced" || spec.schedule == "3f1b") spec.schedule = "1f1b";
+  return spec;
+}
 
 // Recipes cut stages between operators, so evenly. Without memory to spare everything that may be computed
 // again is.
 Textbook textbook_of(const CostBook& book, const RecipeSpec& spec) {
   if (spec.pp > 1) {
-    EvenStages even = even_stages(book, spec, kByZero[spec.zero]);
+    EvenStages even = even_stages(book, as_priced(spec), kByZero[spec.zero]);
     return {spec, even.seconds, even.peak};
   }
   Freedom freedom{.memory = 1, .recompute = spec.recompute};
@@ -32,12 +35,13 @@ Textbook textbook_of(const CostBook& book, const RecipeSpec& spec) {
   return {spec, estimate.seconds, estimate.worst_peak()};
 }
 
-std::vector<RecipeSpec> written(const SearchRequest& request, int64_t batch) {
+std::vector<RecipeSpec> written(const SearchRequest& request, const CostBook& book) {
   Freedom freedom = freedom_of(request);
   std::vector<RecipeSpec> out;
-  for (RecipeSpec spec : all_recipes(request, batch, kMostStages))
+  for (RecipeSpec spec : all_recipes(request, book, true))
     for (int zero = 0; zero <= 3; ++zero)
       for (bool recompute : {false, true}) {
+        if (!zero && spec.replicas > 1 && !spec.experts) continue;  // nothing is cut
         if ((zero && spec.dp == 1) || (spec.dp > 1 && !stores(freedom, zero))) continue;
         if (recompute && !freedom.recompute) continue;
         spec.zero = zero;
@@ -50,7 +54,7 @@ std::vector<RecipeSpec> written(const SearchRequest& request, int64_t batch) {
 }  // namespace
 
 std::vector<Textbook> textbook_recipes(CostBook& book, const SearchRequest& request) {
-  std::vector<RecipeSpec> specs = written(request, book.batch());
+  std::vector<RecipeSpec> specs = written(request, book);
   std::set<CostKey> keys;
   for (const RecipeSpec& spec : specs) keys.insert(book.key_of(spec));
   book.measure({keys.begin(), keys.end()});

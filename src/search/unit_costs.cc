@@ -66,7 +66,10 @@ class Meter {
         names_(rank_, program_.microbatches) {
     out_.units.resize(units_.all.size());
     for (auto [parameter, gradient] : model_.gradients) gradients_.insert(gradient);
-    for (const MeshAxis& axis : plan.mesh) has_dp_ = has_dp_ || (axis.name == "dp" && axis.size > 1);
+    for (const MeshAxis& axis : plan.mesh) {
+      if (axis.name == "dp") dp_ = axis.size;
+      if (axis.name == "dp" || axis.name == "replica") data_ranks_ *= axis.size;
+    }
   }
 
   UnitCosts measure() {
@@ -197,7 +200,7 @@ class Meter {
   Seconds seconds_of(BodyId body, int32_t index, const Instr& instr, const std::vector<TypeId>& in) {
     if (!row_of(instr.kind).collective) return costs_.local(body, index, in, 0);
     // Sums over data parallel ranks after the loop are priced where their number is known.
-    if (part_ == Part::kEpilogue && has_dp_) return 0;
+    if (part_ == Part::kEpilogue && data_ranks_ > 1) return 0;
     return costs_.collective(instr, in[0], rank_.groups[instr.group]);
   }
 
@@ -375,6 +378,7 @@ class Meter {
       cost.in_backward = lasting.backward;
       for (int64_t size : type.shape) cost.longest = std::max(cost.longest, size);
       cost.units.assign(lasting.units.begin(), lasting.units.end());
+      cost.apart = apart(lasting.tensor);
       // Read before the loop alone: positions, of which every micro-batch has the same.
       if (cost.units.empty()) cost.units = {first_reader(lasting.tensor)};
     }
@@ -389,6 +393,17 @@ class Meter {
         std::tie(cost.moved, cost.dtype, cost.copied) = update->second;
       out_.parameters.push_back(cost);
     }
+  }
+
+  // Nothing is cut for storage here: where the next data parallel rank loads another piece, it uses another.
+  bool apart(TensorId parameter) const {
+    if (dp_ == 1) return false;
+    auto box = [&](const RankProgram& rank) {
+      for (const Load& load : rank.loads)
+        if (load.tensor == parameter && load.state < 0) return load.box;
+      return Box{};
+    };
+    return box(rank_) != box(program_.ranks[program_.ranks.size() / data_ranks_]);
   }
 
   int first_reader(TensorId tensor) const {
@@ -427,7 +442,8 @@ class Meter {
   Bytes current_ = 0, base_ = 0, start_ = 0, kept_ = 0, kept_before_ = 0;
   Part part_ = Part::kPrologue;
   int unit_ = -1;
-  bool weight_ = false, has_dp_ = false;
+  bool weight_ = false;
+  int64_t dp_ = 1, data_ranks_ = 1;
   UnitCosts out_;
 };
 

@@ -40,6 +40,7 @@ struct ParameterCost {
   Bytes moved = 0;      // that the optimizer reads and writes
   Seconds summed = 0;   // for adding its gradient up over tensor parallel ranks, after the last micro-batch
   bool late = false;    // its gradient is made of parts after the last micro-batch
+  bool apart = false;   // data parallel ranks have pieces of their own: experts
   bool copied = false;  // the gradient lies otherwise than the parameter: the optimizer copies it first
   DType dtype = DType::kFloat32;                 // in which it is updated
   bool in_forward = false, in_backward = false;  // which of them read it

@@ -189,21 +189,24 @@ class StoreRules {
   std::map<Storing, Bytes> shares_;
 };
 
-std::string storage_text(const std::map<Storing, Bytes>& shares, int64_t dp) {
+std::string storage_text(const std::map<Storing, Bytes>& shares, const RecipeSpec& spec) {
   Bytes all = 0;
   std::map<std::string, Bytes> by_name;
   for (const auto& [storing, bytes] : shares) all += bytes, by_name[row_of(storing).name] += bytes;
   // Parameters too short to be cut do not make a mixture.
   std::erase_if(by_name, [&](const auto& way) { return way.second < all / 200; });
+  std::string copies = spec.replicas > 1 ? fmt::format("{} replicas of ", spec.replicas) : "";
+  int64_t dp = spec.dp / spec.replicas;
   if (by_name.size() == 1) {
     const std::string& name = by_name.begin()->first;
-    return name == "dp" ? fmt::format("dp{}", dp) : fmt::format("{}-{}", name, dp);
+    if (spec.experts) return fmt::format("{}ep{}{}", copies, dp, name == "dp" ? "" : " " + name);
+    return name == "dp" ? fmt::format("dp{}", spec.dp) : fmt::format("{}{}-{}", copies, name, dp);
   }
   std::vector<std::string> parts;
   for (const auto& [name, bytes] : by_name)
     parts.push_back(
         fmt::format("{:.0f} % {}", 100.0 * static_cast<double>(bytes) / static_cast<double>(all), name));
-  return fmt::format("osdp{} ({})", dp, fmt::join(parts, ", "));
+  return fmt::format("{}{}{} ({})", copies, spec.experts ? "ep" : "osdp", dp, fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -215,7 +218,7 @@ std::string summary_of(const CostBook& book, const Estimate& estimate) {
   spec.dp = 1;
   std::string rest = summary(spec), text;
   if (dp > 1) {
-    text = storage_text(StoreRules(book, estimate).shares(), dp);
+    text = storage_text(StoreRules(book, estimate).shares(), estimate.spec);
     bool alone = spec.tp == 1 && spec.pp == 1;
     text += alone ? rest.substr(std::string_view("one device").size()) : " x " + rest;
   } else {
@@ -236,6 +239,9 @@ Plan write_plan(CostBook& book, const Estimate& estimate) {
   spec.pp = 1;
   spec.zero = 0;
   spec.recompute = false;
+  std::vector<StoreRule> store;
+  if (spec.dp > 1) store = StoreRules(book, estimate).rules();
+  if (store.empty() && !spec.experts) spec.replicas = 1;
   Plan plan = book.shrunk_plan(spec);
   write_out_names(Names(book.shrunk()), plan);
   plan.model = book.fingerprint();
@@ -243,7 +249,8 @@ Plan write_plan(CostBook& book, const Estimate& estimate) {
   plan.cluster = book.prices().cluster().name;
   plan.schedule = name;
   plan.stages = write_stages(book, estimate);
-  if (spec.dp > 1) plan.store = StoreRules(book, estimate).rules();
+  plan.store = std::move(store);
+  plan.recompute.clear();
   for (size_t u = 0; u < estimate.again.size(); ++u)
     if (const std::string& module = book.shrunk().units.all[u].module; estimate.again[u])
       plan.recompute.push_back({.ops = {module + "/*", module + ".*"}});
