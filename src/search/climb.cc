@@ -47,9 +47,9 @@ std::vector<Candidate> seeds_of(const Judging& judging, const CostBook& book) {
 }
 
 /// Goes on to the fastest neighbour that fits; false where none is faster.
-bool step(Judging& judging, const CostBook& book, Candidate& seed) {
+bool step(Judging& judging, const CostBook& book, const Freedom& freedom, Candidate& seed) {
   bool moved = false;
-  for (size_t place : judging.judge_all(neighbours(book.model(), seed.plan, kNeighbours), seed.spec,
+  for (size_t place : judging.judge_all(neighbours(book.model(), seed.plan, freedom, kNeighbours), seed.spec,
                                         seed.estimated_seconds)) {
     const Candidate& next = judging.judged()[place];
     if (!next.fits || !ranks_before(next, seed)) continue;
@@ -61,9 +61,10 @@ bool step(Judging& judging, const CostBook& book, Candidate& seed) {
 
 }  // namespace
 
-void climb(Judging& judging, const CostBook& book) {
+void climb(Judging& judging, const CostBook& book, const Freedom& freedom) {
   for (Candidate& seed : seeds_of(judging, book))
-    for (int steps = 0; steps < kSteps && !judging.stopped() && step(judging, book, seed);) ++steps;
+    for (int steps = 0; steps < kSteps && !judging.stopped() && step(judging, book, freedom, seed);)
+      ++steps;
 }
 
 }  // namespace partita

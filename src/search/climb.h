@@ -6,6 +6,6 @@ namespace partita {
 
 /// Goes on from plans that fit to faster ones that differ in one decision each time: estimates place things
 /// well, and count bytes to within a few percent, so at the limit single decisions are tried out.
-void climb(Judging& judging, const CostBook& book);
+void climb(Judging& judging, const CostBook& book, const Freedom& freedom);
 
 }  // namespace partita

@@ -14,7 +14,7 @@ namespace {
 
 /// Of a model that recipes are written for: beyond it one recipe costs as much as an estimate of them all.
 constexpr int64_t kMostTextbookOps = 4'000;
-/// Of the work that is left when recipes are judged; what then is left is for climbing.
+/// Of the work that is left where recipes are judged; what then is left is for climbing.
 constexpr double kTextbookShare = 2.0 / 3;
 /// Recipes that are tried together where nothing fits.
 constexpr size_t kSmallest = 8;
@@ -36,7 +36,6 @@ void judge_textbooks(Judging& judging, CostBook& book, const SearchRequest& requ
   if (judging.best() == HUGE_VAL) judge_smallest(judging, recipes);
   for (const Textbook& one : recipes) judging.add(one);
   judging.rounds(kTextbookShare);
-  judging.drop_recipes();
 }
 
 }  // namespace
@@ -52,8 +51,11 @@ void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom
   judge_textbooks(judging, book, request);
   if (judging.best() == HUGE_VAL)
     for (const Estimate& estimate : leads.beyond) judging.add(estimate, true);
-  judging.rounds();
-  climb(judging, book);
+  judging.rounds(kTextbookShare);
+  climb(judging, book, freedom);
+  judging.doubt();
+  judging.rounds(kTextbookShare);
+  climb(judging, book, freedom);
   write_shortlist(judging, book, request, leads, result);
   give_reasons(request, result);
 }

@@ -21,13 +21,15 @@ constexpr int kCostlyRound = 2, kMostCostly = 8;  // of the others: side by side
 /// plan; recipes do not cut their stages quite as evenly as is expected of them, and what they need is up to
 /// a quarter less than expected.
 constexpr double kEstimateSlack = 0.97, kRecipeSlack = 0.9, kBytesSlack = 0.8;
+/// What they are multiplied with where there is work left.
+constexpr double kDoubt = 0.9;
 /// How often an estimate is made again with less memory.
 constexpr int kTries = 3;
 
 }  // namespace
 
 Character character_of(const RecipeSpec& spec) {
-  return {spec.dp, spec.tp, spec.pp, spec.pp > 1 ? spec.schedule : ""};
+  return {spec.dp, spec.replicas, spec.tp, spec.pp, spec.experts, spec.pp > 1 ? spec.schedule : ""};
 }
 
 bool ranks_before(const Candidate& a, const Candidate& b) {
@@ -64,10 +66,6 @@ void Judging::add(const Textbook& recipe, bool always) {
       {.spec = recipe.spec, .expected = recipe.seconds, .peak = recipe.peak, .always = always});
 }
 
-void Judging::drop_recipes() {
-  std::erase_if(entries_, [](const Entry& entry) { return !entry.estimate; });
-}
-
 bool Judging::stopped() const { return request_.stop && *request_.stop; }
 
 int64_t Judging::work_of(const RecipeSpec& spec) const {
@@ -80,7 +78,7 @@ bool Judging::cheap(const RecipeSpec& spec) const { return work_of(spec) <= kChe
 bool Judging::affordable(int64_t work) const {
   if (work <= kCheapWork) return work <= work_left_;
   int most = best_ == HUGE_VAL ? kMostCostly : (request_.effort + 1) / 2;
-  return costly_ < most && work <= kMostWork;
+  return !doubt_ && costly_ < most && work <= kMostWork;
 }
 
 Seconds Judging::promise(const Entry& entry) const {
@@ -91,8 +89,9 @@ Seconds Judging::promise(const Entry& entry) const {
 
 bool Judging::worth(const Entry& entry, const std::set<Character>& seen) const {
   if (entry.always) return true;
-  double slack = entry.estimate ? kEstimateSlack : kRecipeSlack;
-  if (static_cast<double>(entry.peak) * kBytesSlack > static_cast<double>(freedom_.memory)) return false;
+  double doubt = doubt_ ? kDoubt : 1, slack = doubt * (entry.estimate ? kEstimateSlack : kRecipeSlack);
+  if (static_cast<double>(entry.peak) * kBytesSlack * doubt > static_cast<double>(freedom_.memory))
+    return false;
   bool fresh = seen.size() < request_.top && !seen.contains(character_of(entry.spec));
   return fresh || promise(entry) * slack < best_;
 }

@@ -16,7 +16,7 @@
 namespace partita {
 
 /// What makes plans differ for people: sizes of the mesh and the schedule.
-using Character = std::tuple<int64_t, int64_t, int64_t, std::string>;
+using Character = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, std::string>;
 Character character_of(const RecipeSpec& spec);
 
 /// Lowered before estimated, then fast before slow.
@@ -36,8 +36,8 @@ class Judging {
   void add(const Estimate& estimate, bool always = false);
   /// As its recipe is written.
   void add(const Textbook& recipe, bool always = false);
-  /// Forgets recipes that wait.
-  void drop_recipes();
+  /// From now on expectations are believed less: what was not worth judging may be.
+  void doubt() { doubt_ = true; }
 
   /// Judges until nothing that waits is worth it. `share` of the work that is left may be used.
   void rounds(double share = 1);
@@ -99,6 +99,7 @@ class Judging {
   Seconds best_ = HUGE_VAL;
   int64_t work_left_ = 0;
   int costly_ = 0;  // judged
+  bool doubt_ = false;
 };
 
 }  // namespace partita

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -11,7 +12,8 @@
 namespace partita {
 namespace {
 
-/// What of a parameter is in pieces, from nothing on; and the recipe that stores all alike.
+/// What of a parameter is in pieces, from nothing on, in the order of Storing; and the recipe that stores all
+/// alike.
 constexpr std::array<const char*, 4> kLevels = {"", "state", "gradient", "parameter"};
 constexpr std::array<const char*, 4> kRecipes = {"dp", "zero1", "zero2", "zero3"};
 
@@ -37,20 +39,32 @@ struct GroupStorage {
   Bytes bytes = 0;
 };
 
-// Empty where parameters of one group are stored differently, or over several axes.
-std::map<std::string, GroupStorage> groups_of(const Model& model, const Plan& plan) {
-  std::map<std::string, GroupStorage> groups;
+// Empty where something is stored over several axes.
+std::map<std::string, GroupStorage> storage_by_name(const Model& model, const Plan& plan) {
+  std::map<std::string, GroupStorage> all;
   for (const Tensor& tensor : model.tensors) {
     if (tensor.role != Role::kParameter || !tensor.trainable) continue;
-    GroupStorage here;
+    GroupStorage& here = all[tensor.name];
     for (const StoreRule& rule : plan.store) {
       if (!matches(rule.params, tensor.name)) continue;
       if (!here.axis.empty() && here.axis != rule.axis) return {};
       if (level_of(rule.what) > here.level) here = {level_of(rule.what), rule.axis, rule.reduce};
     }
-    auto [known, fresh] = groups.try_emplace(starred(tensor.name), here);
-    if (known->second.level != here.level) return {};
-    known->second.bytes += numel(tensor.shape) * dtype_bytes(tensor.dtype);
+    here.bytes = numel(tensor.shape) * dtype_bytes(tensor.dtype);
+  }
+  return all;
+}
+
+// Equal parameters that are stored differently are each a group of their own.
+std::map<std::string, GroupStorage> groups_of(const Model& model, const Plan& plan) {
+  std::map<std::string, GroupStorage> all = storage_by_name(model, plan), groups;
+  std::map<std::string, std::set<std::pair<int, std::string>>> ways;
+  for (const auto& [name, here] : all) ways[starred(name)].insert({here.level, here.reduce});
+  for (const auto& [name, here] : all) {
+    std::string group = ways[starred(name)].size() == 1 ? starred(name) : name;
+    Bytes bytes = groups[group].bytes + here.bytes;
+    groups[group] = here;
+    groups[group].bytes = bytes;
   }
   return groups;
 }
@@ -65,8 +79,13 @@ std::string storage_summary(const std::string& before, const std::map<std::strin
   for (const auto& [name, bytes] : shares)
     parts.push_back(
         fmt::format("{:.0f} % {}", 100.0 * static_cast<double>(bytes) / static_cast<double>(all), name));
-  size_t rest = before.starts_with("osdp") ? before.find(')') + 1 : before.find_first_of(" ,");
-  return fmt::format("osdp{} ({}){}", ranks, fmt::join(parts, ", "),
+  constexpr std::string_view kReplicas = "replicas of ";
+  size_t copies = before.find(kReplicas);
+  size_t begin = copies == before.npos ? 0 : copies + kReplicas.size();
+  size_t inside = before.find(" (", begin), rest = std::min(before.find(" x ", begin), before.find(", ", begin));
+  if (inside < rest) rest = before.find(')', inside) + 1;
+  return fmt::format("{}{}{} ({}){}", before.substr(0, begin),
+                     before.compare(begin, 2, "ep") == 0 ? "ep" : "osdp", ranks, fmt::join(parts, ", "),
                      rest < before.size() ? before.substr(rest) : "");
 }
 
@@ -75,23 +94,48 @@ std::string recompute_summary(const std::string& before, size_t again, size_t mo
   return again ? text + fmt::format(", recompute {} of {}", again, modules) : text;
 }
 
-void add_recompute(const Model& model, const Plan& plan, std::vector<Plan>& out) {
-  size_t modules = repeated_modules(model).size();
+/// Another module computed again instead: it may be of a stage that has the time, or less to keep. Only where
+/// there are few to choose from.
+void add_swaps(const std::vector<std::string>& modules, const Plan& plan, size_t most,
+               std::vector<Plan>& out) {
+  std::vector<RecomputeRule> kept;
+  for (const std::string& module : modules) {
+    RecomputeRule rule{.ops = {module + "/*", module + ".*"}};
+    if (std::find(plan.recompute.begin(), plan.recompute.end(), rule) == plan.recompute.end())
+      kept.push_back(std::move(rule));
+  }
+  if (kept.size() * plan.recompute.size() > most) return;
+  for (size_t i = 0; i < plan.recompute.size(); ++i)
+    for (const RecomputeRule& other : kept) {
+      out.push_back(plan);
+      out.back().recompute[i] = other;
+    }
+}
+
+void add_recompute(const std::vector<std::string>& modules, const Plan& plan, std::vector<Plan>& out) {
   for (size_t i = 0; i < plan.recompute.size(); ++i) {
     Plan next = plan;
     next.recompute.erase(next.recompute.begin() + static_cast<ptrdiff_t>(i));
-    next.summary = recompute_summary(plan.summary, next.recompute.size(), modules);
+    next.summary = recompute_summary(plan.summary, next.recompute.size(), modules.size());
     out.push_back(std::move(next));
   }
 }
 
-void add_storage(const Model& model, const Plan& plan, std::vector<Plan>& out) {
+/// The next level below that is open; the same where there is none.
+int level_below(int level, const Freedom& freedom) {
+  for (int below = level - 1; below >= 0; --below)
+    if (freedom.storings[below]) return below;
+  return level;
+}
+
+void add_storage(const Model& model, const Plan& plan, const Freedom& freedom, std::vector<Plan>& out) {
   std::map<std::string, GroupStorage> groups = groups_of(model, plan);
   for (const auto& [changed, before] : groups) {
-    if (before.level == 0) continue;
+    int below = level_below(before.level, freedom);
+    if (below == before.level) continue;
     Plan next = plan;
     std::map<std::string, GroupStorage> after = groups;
-    --after[changed].level;
+    after[changed].level = below;
     next.store.clear();
     for (const auto& [name, group] : after)
       if (group.level > 0)
@@ -108,10 +152,12 @@ void add_storage(const Model& model, const Plan& plan, std::vector<Plan>& out) {
 
 }  // namespace
 
-std::vector<Plan> neighbours(const Model& model, const Plan& plan, size_t most) {
+std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom& freedom, size_t most) {
   std::vector<Plan> out;
-  add_recompute(model, plan, out);
-  add_storage(model, plan, out);
+  std::vector<std::string> modules = repeated_modules(model);
+  add_recompute(modules, plan, out);
+  add_storage(model, plan, freedom, out);
+  if (plan.loops.empty()) add_swaps(modules, plan, most / 2, out);
   // Of too many, every second, third ... one.
   if (out.size() <= most) return out;
   std::vector<Plan> some;

@@ -13,6 +13,8 @@ constexpr int kRungs = 6;
 constexpr double kRungsPerDoubling = 8;
 /// Bytes may be counted too high as well: by percent.
 constexpr int kPercentMore[] = {2, 5, 10};
+/// Seconds of cuts that differ little are estimated to within this.
+constexpr double kShiftSlack = 1.03;
 
 /// Those of the best plans, each once.
 std::vector<RecipeSpec> best_recipes(const Judging& judging) {
@@ -52,6 +54,31 @@ void add_limits(const Freedom& freedom, std::vector<Freedom>& out) {
   }
 }
 
+/// Each stage but the first a unit earlier and a unit later.
+std::vector<std::vector<int>> shifted(const std::vector<int>& firsts, int units) {
+  std::vector<std::vector<int>> out;
+  for (size_t s = 1; s < firsts.size(); ++s)
+    for (int by : {-1, 1}) {
+      int next = s + 1 < firsts.size() ? firsts[s + 1] : units;
+      if (firsts[s] + by <= firsts[s - 1] || firsts[s] + by >= next) continue;
+      out.push_back(firsts);
+      out.back()[s] += by;
+    }
+  return out;
+}
+
+// Even cuts balance seconds; where memory decides what is computed again, another cut may come to less.
+void shift_stages(Judging& judging, const CostBook& book, const RecipeSpec& spec, const Freedom& freedom) {
+  if (spec.pp == 1 || !judging.cheap(spec)) return;
+  Estimator estimator(book);
+  Estimate even = estimator.estimate(spec, freedom);
+  if (!even.refused.empty()) return;
+  for (const std::vector<int>& firsts : shifted(even.firsts, static_cast<int>(even.again.size())))
+    if (Estimate other = estimator.estimate(spec, freedom, firsts);
+        other.fits && (!even.fits || other.seconds < even.seconds * kShiftSlack))
+      judging.add(other);
+}
+
 }  // namespace
 
 void refine(Judging& judging, const CostBook& book, const Freedom& freedom) {
@@ -60,6 +87,7 @@ void refine(Judging& judging, const CostBook& book, const Freedom& freedom) {
   add_limits(freedom, freedoms);
   for (const RecipeSpec& spec : best_recipes(judging)) {
     if (!judging.affordable(spec)) continue;
+    shift_stages(judging, book, spec, freedom);
     for (const Freedom& other : freedoms)
       if (Estimate estimate = Estimator(book).estimate(spec, other);
           estimate.fits && estimate.refused.empty())

@@ -8,6 +8,7 @@
 #include "search/batch_sweep.h"
 #include "search/changes.h"
 #include "search/least.h"
+#include "search/objective.h"
 #include "search/shrink.h"
 #include "search/stability.h"
 #include "search/write_plan.h"
@@ -176,7 +177,7 @@ TEST(Search, SaysWhatWouldDo) {
 
 TEST(Search, SaysWhichBatchWouldDo) {
   SearchRequest request{.prices = Prices(read_cluster("2xcpu")), .memory = 1'500'000, .effort = 1};
-  request.forbid = {"microbatches", "pipeline"};
+  request.forbid = {"microbatches", "pipeline", "coshard"};
   auto build = [](int64_t batch, int64_t) { return preset("gpt2-tiny", batch); };
   Model model = build(16, 0);
   SearchResult result = search(model, request);
@@ -247,6 +248,60 @@ TEST(Search, PinsAndWays) {
     EXPECT_EQ(candidate.spec.dp, 2);
     EXPECT_TRUE(candidate.plan.store.empty());
   }
+}
+
+// Plans that differ in one decision do not leave what is allowed either.
+TEST(Search, ForbiddenWaysStayOut) {
+  Model model = preset("gpt2-tiny");
+  SearchRequest request{.prices = Prices(read_cluster("4xA100-80GB")), .memory = Bytes{1} << 32};
+  request.allow = {"zero3"};
+  for (const Candidate& candidate : search(model, request).fitting)
+    for (const StoreRule& rule : candidate.plan.store) EXPECT_EQ(rule.what, "parameter") << rule.params;
+}
+
+// Where links between nodes are slow, what is cut stays within a node; costs by unit know it.
+TEST(Search, ReplicasOverNodes) {
+  Model model = preset("gpt2-tiny", 8);
+  SearchRequest request{.prices = Prices(read_cluster("2x4xA100-80GB")), .memory = Bytes{1} << 32};
+  request.allow = {"zero3", "hsdp"};
+  const Candidate best = search(model, request).fitting.front();
+  EXPECT_EQ(best.spec.replicas, 2) << best.plan.summary;
+  ASSERT_EQ(best.plan.mesh.size(), 2u);
+  EXPECT_EQ(best.plan.mesh[0].name, "replica");
+  EXPECT_NEAR(best.estimated_seconds / best.step_seconds, 1, 0.05);
+  request.forbid = {"hsdp"};
+  const Candidate other = search(model, request).fitting.front();
+  EXPECT_EQ(other.spec.replicas, 1);
+  EXPECT_LT(best.step_seconds, other.step_seconds);
+}
+
+// Experts are shared by as many ranks as divide them, the rest are replicas; their gradients stay apart.
+TEST(Search, SharesExperts) {
+  Model model = preset("mixtral-tiny", 8);
+  SearchRequest request{.prices = Prices(read_cluster("2x4xA100-80GB")), .memory = Bytes{1} << 32};
+  request.allow = {"ep", "microbatches"};
+  SearchResult result = search(model, request);
+  ASSERT_FALSE(result.fitting.empty());
+  for (const Candidate& candidate : result.fitting) {
+    EXPECT_TRUE(candidate.spec.experts) << candidate.plan.summary;
+    EXPECT_NEAR(candidate.estimated_seconds / candidate.step_seconds, 1, 0.05) << candidate.plan.summary;
+  }
+  Candidate best = result.fitting.front();
+  request.allow = {"dp", "microbatches"};
+  EXPECT_LT(best.worst_peak(), search(model, request).fitting.front().worst_peak());
+}
+
+// Scores of large windows take the room: modules in pieces of their heads fit where nothing else does.
+TEST(Search, PiecesWhereNothingElseFits) {
+  Model model = build_model(R"({"model_type": "swin", "embed_dim": 32, "depths": [2, 2], "num_heads": [4, 8],
+      "image_size": 64, "patch_size": 2, "window_size": 16, "num_labels": 16})",
+                            "large windows", {1, 0});
+  SearchRequest request{.prices = Prices(read_cluster("1xcpu")), .memory = 20'000'000, .effort = 1};
+  SearchResult result = search(model, request);
+  ASSERT_FALSE(result.fitting.empty());
+  EXPECT_GT(result.fitting.front().spec.pieces, 1);
+  request.forbid = {"coshard"};
+  EXPECT_TRUE(search(model, request).fitting.empty());
 }
 
 std::string text_of(const Candidate& candidate) {
