@@ -104,7 +104,7 @@ std::string summary(const RecipeSpec& spec) {
   if (spec.pieces > 1) text += fmt::format(", {} pieces", spec.pieces);
   if (spec.loss_pieces > 1) text += fmt::format(", loss in {} pieces", spec.loss_pieces);
   if (spec.recompute) text += ", recompute";
-  if (spec.overlap) text += ", overlap";
+  if (spec.overlap) text += kOverlapSummary;
   return text;
 }
 

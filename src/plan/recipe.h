@@ -31,6 +31,9 @@ struct RecipeSpec {
   OptimizerSpec optimizer;
 };
 
+/// What `overlap` adds to the summary of a plan.
+inline constexpr const char* kOverlapSummary = ", overlap";
+
 /// "dp2 x tp2", "pp4, 1f1b, 8 micro-batches", "one device".
 std::string summary(const RecipeSpec& spec);
 

@@ -64,6 +64,8 @@ Tier Prices::tier() const {
   return {"calibrated", known > 0 ? known : kSampledError};
 }
 
+bool Prices::overlaps() const { return !is_cpu(cluster_.device); }
+
 int Prices::cores() const { return measured_ ? measured_->calibration.cores : 0; }
 
 // A view takes time where ops were measured: a call through the dispatcher.

@@ -44,6 +44,8 @@ class Prices {
   bool measured() const { return measured_ != nullptr; }
   /// That all ranks share; 0 where each has its own device.
   int cores() const;
+  /// Can ranks communicate beside computing? CPUs copy with the cores that compute.
+  bool overlaps() const;
 
   CallCost call(const OpCall& call, const Device& device) const;
   /// An instruction that is no op of the model: `kind` is "concat", "add", "optimize" ...

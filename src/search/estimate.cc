@@ -250,7 +250,8 @@ Seconds Estimator::bound(const RecipeSpec& spec) const {
   return static_cast<double>(spec.microbatches) * busiest + (spec.pp > 1 ? fill : 0);
 }
 
-// The busiest device has at least the mean of what all have to do, collectives of storage included.
+// The busiest device has at least the mean of what all have to do, collectives of storage included; where
+// they can run beside computing, the longer of the two.
 Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
   const CostTable& table = book_.table(book_.key_of(spec));
   if (!table.refused.empty() || (spec.recompute && !table.again)) return 0;
@@ -258,7 +259,7 @@ Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
   constexpr Storing kByZero[] = {Storing::kWhole, Storing::kState, Storing::kGradient, Storing::kParameter};
   StoringPrices prices(book_.prices(), spec);
   double microbatches = static_cast<double>(spec.microbatches);
-  Seconds all = 0;
+  Seconds all = 0, stored = 0;
   std::map<int, int> times;
   for (int unit : book_.shrunk().stands_for) {
     ++times[unit];
@@ -268,8 +269,9 @@ Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
   for (const ParameterCost& parameter : costs.parameters) {
     Storing storing = prices.cuts(parameter) ? kByZero[spec.zero] : Storing::kWhole;
     StoringCost cost = prices.cost(parameter, storing, spec.microbatches > 1);
-    all += times[parameter.units.front()] * (microbatches * (cost.forward + cost.backward) + cost.once);
+    stored += times[parameter.units.front()] * (microbatches * (cost.forward + cost.backward) + cost.once);
   }
+  all = book_.prices().overlaps() ? std::max(all, stored) : all + stored;
   return std::max(bound(spec), all / static_cast<double>(spec.pp));
 }
 

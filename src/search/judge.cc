@@ -1,6 +1,7 @@
 #include "search/judge.h"
 
 #include "base/error.h"
+#include "lower/overlap.h"
 #include "program/certificate.h"
 #include "simulate/simulate.h"
 
@@ -27,10 +28,22 @@ std::shared_ptr<const FoldedProgram> Judge::lowered(const Plan& plan) {
   return std::make_shared<const FoldedProgram>(lower_folded(prepared(plan), plan));
 }
 
-// Where ranks of a class lie across different links, every rank is simulated for itself.
 Candidate Judge::judge(const Plan& plan) {
   const Prepared& from = prepared(plan);
   auto folded = std::make_shared<const FoldedProgram>(lower_folded(from, plan));
+  Candidate plain = simulated(from, plan, folded);
+  if (plan.overlap || !request_.prices.overlaps()) return plain;
+  Plan beside = plan;
+  beside.overlap = true;
+  beside.summary += kOverlapSummary;
+  FoldedProgram hidden{overlap(folded->program), folded->fold};
+  Candidate other = simulated(from, beside, std::make_shared<const FoldedProgram>(std::move(hidden)));
+  return other.fits && (!plain.fits || other.step_seconds < plain.step_seconds) ? other : plain;
+}
+
+// Where ranks of a class lie across different links, every rank is simulated for itself.
+Candidate Judge::simulated(const Prepared& from, const Plan& plan,
+                           std::shared_ptr<const FoldedProgram> folded) {
   std::optional<Trace> trace = simulate(from.model, folded->program, folded->fold, request_.prices);
   if (!trace) trace = simulate(from.model, expand(folded->program, folded->fold), request_.prices);
   Candidate candidate{.plan = plan};

@@ -16,8 +16,9 @@ class Judge {
   /// `model` and `request` must outlive it.
   Judge(const Model& model, const SearchRequest& request) : model_(model), request_(request) {}
 
-  /// A plan with what it takes. InputError where it does not suit the model. What was lowered of the fastest
-  /// that fits is kept.
+  /// A plan with what it takes. Where ranks can communicate beside computing and it does not say so, it is
+  /// also tried with `overlap`, and the faster of the two that fits counts. What was lowered of the fastest
+  /// that fits is kept. InputError where it does not suit the model.
   Candidate judge(const Plan& plan);
   /// Throws Bug where the certificate refuses what is lowered of the plan.
   void certify(const Plan& plan);
@@ -30,6 +31,7 @@ class Judge {
   const Prepared& prepared(const Plan& plan);
   void keep(const Candidate& candidate, std::shared_ptr<const FoldedProgram> folded);
   std::shared_ptr<const FoldedProgram> lowered(const Plan& plan);
+  Candidate simulated(const Prepared& from, const Plan& plan, std::shared_ptr<const FoldedProgram> folded);
 
   const Model& model_;
   const SearchRequest& request_;

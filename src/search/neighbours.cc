@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "plan/recipe.h"
 #include "plan/repeated_modules.h"
 
 namespace partita {
@@ -152,12 +153,16 @@ void add_storage(const Model& model, const Plan& plan, const Freedom& freedom, s
 
 }  // namespace
 
+// Whether a neighbour overlaps is found where it is judged.
 std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom& freedom, size_t most) {
   std::vector<Plan> out;
+  Plan plain = plan;
+  plain.overlap = false;
+  if (plan.overlap) plain.summary = plain.summary.substr(0, plain.summary.rfind(kOverlapSummary));
   std::vector<std::string> modules = repeated_modules(model);
-  add_recompute(modules, plan, out);
-  add_storage(model, plan, freedom, out);
-  if (plan.loops.empty()) add_swaps(modules, plan, most / 2, out);
+  add_recompute(modules, plain, out);
+  add_storage(model, plain, freedom, out);
+  if (plain.loops.empty()) add_swaps(modules, plain, most / 2, out);
   // Of too many, every second, third ... one.
   if (out.size() <= most) return out;
   std::vector<Plan> some;

@@ -70,7 +70,9 @@ class Search {
   SearchResult run() {
     walk(bounded(all_recipes(request_, book_)), true);
     if (memory_is_short()) walk(bounded(in_pieces()), false);
-    if (fitting_.count() > 0) result_.bound = std::min(open_bound_, fitting_.best());
+    // Estimates count all communication; what can be hidden is in no bound.
+    Seconds least = request_.prices.overlaps() ? least_bound_ : fitting_.best();
+    if (fitting_.count() > 0) result_.bound = std::min(open_bound_, least);
     finish();
     return std::move(result_);
   }
@@ -123,7 +125,7 @@ class Search {
         bool hopeless = large_ && kth > 0 && estimator.unlimited(spec, freedom_) >= kth;
         if (!hopeless) made[i] = estimator.estimate(spec, freedom_);
       });
-      for (const std::optional<Estimate>& estimate : made) estimate ? take(*estimate) : leave_out();
+      for (size_t i = 0; i < count; ++i) made[i] ? take(*made[i]) : leave_out(recipes[begin + i]);
       if (proved) beyond_proof += static_cast<int64_t>(count);
       if (request_.progress)
         request_.progress({static_cast<int64_t>(begin + count), static_cast<int64_t>(recipes.size()),
@@ -131,11 +133,15 @@ class Search {
     }
   }
 
-  void leave_out() { ++result_.pruned; }
+  void leave_out(const Bounded& recipe) {
+    ++result_.pruned;
+    least_bound_ = std::min(least_bound_, recipe.bound);
+  }
 
   void take(const Estimate& estimate) {
     if (!estimate.refused.empty()) return;
     ++result_.evaluated;
+    least_bound_ = std::min(least_bound_, estimate.bound);
     if (estimate.fits) {
       fitting_.offer(estimate);
       return;
@@ -214,7 +220,8 @@ class Search {
   bool large_ = false;  // estimates take longer, and few of them are judged
   Leaders fitting_;
   std::vector<Estimate> beyond_;  // a heap: those of least memory, the worst of them first
-  Seconds open_bound_ = HUGE_VAL;
+  Seconds open_bound_ = HUGE_VAL;   // of recipes that were left out
+  Seconds least_bound_ = HUGE_VAL;  // of the others
   SearchResult result_;
 };
 

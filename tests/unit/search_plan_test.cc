@@ -237,6 +237,27 @@ TEST(Explain, TurningPointTurns) {
   EXPECT_NEAR(a.simulated(wrong).step_seconds / b.simulated(wrong).step_seconds, 1, 0.05);
 }
 
+// Accelerators sum gradients beside computing; on CPUs the cores that copy are those that compute.
+TEST(Search, OverlapsWhereThatIsFaster) {
+  Model model = preset("gpt2-small", 8);
+  SearchRequest request{.prices = Prices(read_cluster("4xA100-80GB")), .memory = Bytes{1} << 36, .effort = 1};
+  request.pinned.dp = 4;
+  request.pin_dp = true;
+  request.forbid = {"tp", "sp", "pipeline", "microbatches", "recompute", "loss-pieces"};
+  SearchResult found = search(model, request);
+  ASSERT_FALSE(found.fitting.empty());
+  const Candidate& best = found.fitting[0];
+  EXPECT_TRUE(best.plan.overlap);
+  EXPECT_NE(best.plan.summary.find(", overlap"), std::string::npos);
+  EXPECT_LE(found.bound, best.step_seconds);
+  Plan plain = best.plan;
+  plain.overlap = false;
+  Lowered lowered = lower(model, plain);
+  EXPECT_GT(simulate(lowered.model, lowered.program, request.prices).step_seconds, best.step_seconds);
+  request.prices = Prices(read_cluster("4xcpu"));
+  for (const Candidate& candidate : search(model, request).fitting) EXPECT_FALSE(candidate.plan.overlap);
+}
+
 TEST(Search, PinsAndWays) {
   Model model = preset("gpt2-tiny");
   SearchRequest request{.prices = Prices(read_cluster("4xcpu")), .memory = Bytes{1} << 32};
