@@ -1,5 +1,8 @@
 #include "lower/overlap.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "lower/overlap_body.h"
@@ -27,19 +30,61 @@ Program with_bodies_in_use(Program program) {
   return program;
 }
 
-bool comes_to_an_end(const Program& program) {
+/// A member of a meeting: who brings what.
+struct Member {
+  int32_t rank = 0;
+  std::string body;
+  Slot in;
+  int32_t microbatch = 0;  // of what is not a rank's
+  auto operator<=>(const Member&) const = default;
+};
+using Meeting = std::vector<Member>;
+
+/// All meetings of a Program; nothing where some rank waits for ever.
+std::optional<std::set<Meeting>> meetings_of(const Program& program) {
+  std::set<Meeting> meetings;
   Walker walker(program);
-  while (const Event* event = walker.next())
+  while (const Event* event = walker.next()) {
     if (event->kind == Event::kInstr) walker.skip(event->members[0].rank, true);
-  return walker.story().empty();
+    if (event->kind != Event::kCollective) continue;
+    Meeting meeting;
+    for (const At& at : event->members) {
+      const Action& action = program.ranks[at.rank].actions[at.action];
+      Slot in = program[action.body].instrs[at.instr].in[0];
+      meeting.push_back(
+          {at.rank, program[action.body].name, in, in.space == Space::kRank ? 0 : action.microbatch});
+    }
+    meetings.insert(std::move(meeting));
+  }
+  if (!walker.story().empty()) return std::nullopt;
+  return meetings;
+}
+
+// Ranks of one site have the same values in the same slots; others meet as they did before.
+bool agrees(const Program& after, const std::set<Meeting>& before) {
+  std::optional<std::set<Meeting>> meetings = meetings_of(after);
+  if (!meetings) return false;
+  return std::all_of(meetings->begin(), meetings->end(), [&](const Meeting& meeting) {
+    auto alike = [&](Member one) { return one.rank = meeting[0].rank, one == meeting[0]; };
+    return std::all_of(meeting.begin(), meeting.end(), alike) || before.contains(meeting);
+  });
+}
+
+Program with_bodies_overlapped(Program program) {
+  for (Body& body : program.bodies) body = overlap_body(program, body);
+  return program;
 }
 
 }  // namespace
 
+// Bodies of ranks whose pieces differ may be overlapped differently; what ends the step then still is.
 Program overlap(const Program& program) {
-  Program out = with_bodies_in_use(start_sums(program));
-  for (Body& body : out.bodies) body = overlap_body(out, body);
-  return comes_to_an_end(out) ? out : program;
+  std::optional<std::set<Meeting>> before = meetings_of(program);
+  if (!before) return program;
+  Program sums = with_bodies_in_use(start_sums(program));
+  Program all = with_bodies_overlapped(sums);
+  if (agrees(all, *before)) return all;
+  return agrees(sums, *before) ? sums : program;
 }
 
 }  // namespace partita
