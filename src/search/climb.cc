@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "search/neighbours.h"
 
@@ -27,7 +28,8 @@ Seconds least_seconds(const CostBook& book, const RecipeSpec& spec) {
   return least;
 }
 
-/// What may come to most first; of one recipe the fastest.
+/// What may come to most first; of one recipe the fastest, and after those of all recipes the smallest, from
+/// which the way is the same whatever the limit.
 std::vector<Candidate> seeds_of(const Judging& judging, const CostBook& book) {
   std::vector<std::pair<Seconds, const Candidate*>> order;
   for (const Candidate& candidate : judging.judged()) {
@@ -38,11 +40,19 @@ std::vector<Candidate> seeds_of(const Judging& judging, const CostBook& book) {
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first, a.second->step_seconds) < std::pair(b.first, b.second->step_seconds);
   });
-  std::set<std::string> seen;
+  std::map<std::string, const Candidate*> smallest;
+  std::vector<std::string> seen;
   std::vector<Candidate> seeds;
-  for (const auto& [bound, candidate] : order)
-    if (seeds.size() < kSeeds && seen.insert(summary(plain_spec(candidate->spec))).second)
-      seeds.push_back(*candidate);
+  for (const auto& [bound, candidate] : order) {
+    std::string recipe = summary(plain_spec(candidate->spec));
+    auto [known, fresh] = smallest.try_emplace(recipe, candidate);
+    if (candidate->worst_peak() < known->second->worst_peak()) known->second = candidate;
+    if (!fresh || seeds.size() == kSeeds) continue;
+    seeds.push_back(*candidate);
+    seen.push_back(std::move(recipe));
+  }
+  for (size_t i = 0; i < seen.size(); ++i)
+    if (smallest[seen[i]]->plan != seeds[i].plan) seeds.push_back(*smallest[seen[i]]);
   return seeds;
 }
 

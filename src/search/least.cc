@@ -105,6 +105,7 @@ class Finder {
         Bytes less = known / 100 * (100 - kPercent);
         tried.memory = less;
         if (floor > less || !(peak = fitting(model_, tried))) return known;
+        if (printable(peak) >= known) return known;  // it is rounded up by more than that
         known = peak;
       } else {
         known = with_percent(known, kPercent);

@@ -86,6 +86,12 @@ std::vector<int64_t> microbatch_counts(int64_t samples, int effort) {
   return counts;
 }
 
+/// How many of the data parallel ranks lie in one node; 1 where tensor parallel ranks fill it unevenly.
+int64_t ranks_in_node(const SearchRequest& request, int64_t dp, int64_t tp) {
+  int64_t in_node = request.prices.cluster().devices_per_node;
+  return in_node % tp == 0 ? std::gcd(in_node / tp, dp) : 1;
+}
+
 class Enumeration {
  public:
   Enumeration(const SearchRequest& request, const CostBook& book, bool written)
@@ -135,17 +141,15 @@ class Enumeration {
     bool experts = false;
   };
 
-  // Where data parallel ranks lie in several nodes, what is cut may stay within one. Experts are shared by as
-  // many ranks as there are experts, or by those of a node.
+  // Experts are shared by as many ranks as there are experts, or by those of a node.
   std::vector<Sharing> sharings(int64_t dp, int64_t tp) const {
     if (dp == 1) return {{}};
     std::vector<Sharing> out;
     if (data_parallel()) out.emplace_back();
-    int64_t in_node = request_.prices.cluster().devices_per_node;
-    int64_t inside = in_node % tp == 0 ? std::gcd(in_node / tp, dp) : 1;
-    if (inside > 1 && inside < dp && data_parallel() && open_to(request_, "hsdp")) out.push_back({dp / inside});
+    int64_t replicas = replicas_over_nodes(request_, {.dp = dp, .tp = tp});
+    if (written_ && data_parallel() && replicas > 1) out.push_back({replicas});
     if (experts_ == 0 || !open_to(request_, "ep")) return out;
-    std::set<int64_t> groups = {std::gcd(dp, experts_), std::gcd(inside, experts_)};
+    std::set<int64_t> groups = {std::gcd(dp, experts_), std::gcd(ranks_in_node(request_, dp, tp), experts_)};
     for (int64_t group : groups)
       if (group > 1) out.push_back({dp / group, true});
     return out;
@@ -220,6 +224,12 @@ std::vector<RecipeSpec> all_recipes(const SearchRequest& request, const CostBook
   check_ways(request.allow, "--allow");
   check_ways(request.forbid, "--forbid");
   return Enumeration(request, book, written).run();
+}
+
+int64_t replicas_over_nodes(const SearchRequest& request, const RecipeSpec& spec) {
+  int64_t inside = ranks_in_node(request, spec.dp, spec.tp);
+  bool several = inside > 1 && !spec.experts && open_to(request, "hsdp");
+  return several ? spec.dp / inside : 1;
 }
 
 std::vector<RecipeSpec> in_pieces(const RecipeSpec& spec, const Freedom& freedom, bool last) {

@@ -9,11 +9,16 @@
 
 namespace partita {
 
-/// Every product of recipes over all devices that the request allows: sizes of the mesh, replicas of what is
-/// cut, experts, micro-batches that divide the batch, schedules and their chunks. `written`: those that are
-/// judged as they are written, whose stages are cut between operators instead of units. InputError names an
+/// Every product of recipes over all devices that the request allows: sizes of the mesh, shared experts,
+/// micro-batches that divide the batch, schedules and their chunks. `written`: those that are
+/// judged as they are written, replicas over nodes among them, whose stages are cut between operators instead
+/// of units. InputError names an
 /// unknown way and the nearest known one.
 std::vector<RecipeSpec> all_recipes(const SearchRequest& request, const CostBook& book, bool written = false);
+
+/// How many replicas of what is cut a recipe would have whose data parallel ranks keep it within a node; 1
+/// where they are in one node, share experts or may not.
+int64_t replicas_over_nodes(const SearchRequest& request, const RecipeSpec& spec);
 
 /// The recipe with one or several things in pieces, one after another: head and loss, and with `last`, where
 /// everything is computed again and more is needed still, the repeated modules.

@@ -69,6 +69,7 @@ class Search {
 
   SearchResult run() {
     walk(bounded(all_recipes(request_, book_)), true);
+    walk(bounded(over_nodes()), false);
     if (memory_is_short()) walk(bounded(in_pieces()), false);
     // Estimates count all communication; what can be hidden is in no bound.
     Seconds least = request_.prices.overlaps() ? least_bound_ : fitting_.best();
@@ -173,12 +174,29 @@ class Search {
     return true;
   }
 
-  /// The best recipes and the smallest, in pieces.
+  /// The best recipes, then those of least memory.
+  std::vector<Estimate> leading() const {
+    std::vector<Estimate> out = fitting_.ranked();
+    out.resize(std::min(out.size(), kKeptBeyond));
+    out.insert(out.end(), beyond_.begin(), beyond_.end());
+    return out;
+  }
+
+  /// Leading recipes with what is cut kept within a node.
+  std::vector<RecipeSpec> over_nodes() const {
+    std::vector<RecipeSpec> out;
+    for (const Estimate& estimate : leading())
+      if (int64_t replicas = replicas_over_nodes(request_, estimate.spec); replicas > 1) {
+        out.push_back(estimate.spec);
+        out.back().replicas = replicas;
+      }
+    return out;
+  }
+
+  /// Leading recipes in pieces.
   std::vector<RecipeSpec> in_pieces() const {
-    std::vector<Estimate> tried = fitting_.ranked();
-    bool last = tried.empty() || all_again(tried.front());
-    tried.resize(std::min(tried.size(), kKeptBeyond));
-    tried.insert(tried.end(), beyond_.begin(), beyond_.end());
+    std::vector<Estimate> tried = leading();
+    bool last = fitting_.count() == 0 || all_again(tried.front());
     std::vector<RecipeSpec> out;
     for (const Estimate& estimate : tried)
       for (RecipeSpec& spec : partita::in_pieces(estimate.spec, freedom_, last)) out.push_back(std::move(spec));
