@@ -37,7 +37,11 @@ class Prefetch {
 
   std::vector<Instr> run() {
     for (size_t i = 0; i < body_.instrs.size(); ++i) find(i);
-    for (size_t k = 0; k < gathers_.size(); ++k) gathers_[k].start = start_of(k);
+    std::set<size_t> places = {0};  // before the body, and where one that was gathered is used
+    for (size_t k = 0; k < gathers_.size(); ++k) {
+      gathers_[k].start = start_of(k, places);
+      places.insert(gathers_[k].use);
+    }
     return written();
   }
 
@@ -67,16 +71,13 @@ class Prefetch {
 
   // In the order of their use, or a long one that is needed late would stand before short ones that are
   // needed soon.
-  size_t start_of(size_t k) const {
+  size_t start_of(size_t k, const std::set<size_t>& places) const {
     const Gather& mine = gathers_[k];
-    std::set<size_t> places = {0};
-    for (size_t j = 0; j < k; ++j) places.insert(gathers_[j].use);
-    for (size_t place : places) {
-      if (place >= mine.lead) break;
-      if (k > 0 && place < gathers_[k - 1].start) continue;
+    auto place = places.lower_bound(k > 0 ? gathers_[k - 1].start : 0);
+    for (; place != places.end() && *place < mine.lead; ++place) {
       Bytes ahead = mine.bytes;
-      for (size_t j = 0; j < k; ++j) ahead += gathers_[j].use > place ? gathers_[j].bytes : 0;
-      if (ahead <= most_) return place;
+      for (size_t j = 0; j < k; ++j) ahead += gathers_[j].use > *place ? gathers_[j].bytes : 0;
+      if (ahead <= most_) return *place;
     }
     return mine.lead;
   }
