@@ -78,6 +78,10 @@ class CodeWriter {
   std::map<Segment, std::vector<int>> places_of(size_t i, int stream) const;
   void find_wanted_after();
   void find_dropped();
+  /// Does a stage of its own read it, one that is not on all devices?
+  bool read_apart(TensorId tensor) const;
+  /// Is it made by a stage on all devices?
+  bool made_together(TensorId tensor) const;
   int block_named(const std::string& name) const;
   int add_value(int site, Value value);
   std::vector<int> emit(int site, Segment segment, size_t i);

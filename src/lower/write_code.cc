@@ -107,7 +107,20 @@ void CodeWriter::find_wanted_after() {
       for (TensorId id : inputs_of(model_.ops[i])) wanted_after_[id.value] = true;
 }
 
-// Outputs of a block that is run again in backward, but for those that ops outside of it read in forward.
+bool CodeWriter::read_apart(TensorId tensor) const {
+  return std::any_of(readers_[tensor.value].begin(), readers_[tensor.value].end(), [&](size_t reader) {
+    const std::vector<int>& stages = assigned_.stages[reader];
+    return std::any_of(stages.begin(), stages.end(), [&](int stage) { return !sites_.spans(stage); });
+  });
+}
+
+bool CodeWriter::made_together(TensorId tensor) const {
+  const std::vector<int>& stages = assigned_.stages[producer_[tensor.value]];
+  return std::any_of(stages.begin(), stages.end(), [&](int stage) { return sites_.spans(stage); });
+}
+
+// Outputs of a block that is run again in backward, but for those that ops outside of it read in forward, and
+// what all devices make together: a stage of its own could not make it again.
 void CodeWriter::find_dropped() {
   dropped_.assign(model_.tensors.size(), false);
   if (plan_.recompute.empty()) return;
@@ -120,7 +133,7 @@ void CodeWriter::find_dropped() {
     for (TensorId id : op.outputs) {
       if (!id) continue;
       block_of[id.value] = block;
-      dropped_[id.value] = block >= 0 && !wanted_after_[id.value];
+      dropped_[id.value] = block >= 0 && !wanted_after_[id.value] && !(made_together(id) && read_apart(id));
     }
   }
 }
@@ -181,12 +194,7 @@ void CodeWriter::share(int site, Segment segment, int id) {
   TensorId tensor = value(site, id).tensor;
   Layout whole = value(site, id).layout;
   whole[0] = AxisLayout{};
-  auto apart = [&](size_t reader) {
-    const std::vector<int>& stages = assigned_.stages[reader];
-    return std::any_of(stages.begin(), stages.end(), [&](int stage) { return !sites_.spans(stage); });
-  };
-  const std::vector<size_t>& readers = readers_[tensor.value];
-  if (std::any_of(readers.begin(), readers.end(), apart)) want(site, segment, tensor, whole);
+  if (read_apart(tensor)) want(site, segment, tensor, whole);
 }
 
 // A gradient stored in pieces is reduced as soon as it is made; a sum over micro-batches starts to

@@ -369,6 +369,15 @@ TEST(Lower, ALossInPiecesLeavesRecomputationLate) {
   EXPECT_LE(again, whole_loss);
 }
 
+// A stage of its own cannot make again what all devices make together: they would wait for it for ever.
+TEST(Lower, WhatAllDevicesMakeIsNotRunAgainByOne) {
+  Model model = captured("gpt2-tiny");
+  Plan plan = recipe(model, {.pp = 2, .microbatches = 2, .schedule = "interlaced"});
+  plan.recompute = {{.ops = {"*"}}};
+  Lowered lowered = lower(model, plan);
+  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+}
+
 TEST(Lower, EqualMicroBatchesAndRanksShareBodies) {
   Model model = captured("gpt2-tiny4");
   Lowered few = lower(model, recipe(model, {.dp = 2, .microbatches = 2}));
