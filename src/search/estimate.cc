@@ -62,6 +62,20 @@ class Run {
     return std::move(out_);
   }
 
+  /// Is there a device whose stages, cut evenly, hold too much whatever is cut and computed again? Where each
+  /// device has one stage they might be cut otherwise, so that is not said.
+  bool overflows() {
+    alive_ = alive_at_most(schedule_);
+    out_.firsts = cut_evenly();
+    if (out_.firsts.empty() || (schedule_.stages == schedule_.devices && schedule_.devices > 1)) return false;
+    std::vector<LeastBytes> least = least_bytes(context(freedom_.memory));
+    std::vector<Bytes> held(schedule_.devices);
+    for (int s = 0; s < schedule_.stages; ++s)
+      for (int u = range(s).begin; u < range(s).end; ++u)
+        held[schedule_.device_of(s)] += least[u].held + alive_[s] * least[u].saved;
+    return *std::max_element(held.begin(), held.end()) > freedom_.memory;
+  }
+
  private:
   Seconds unit_seconds(int unit) const {
     const UnitCost& cost = table_.keep.units[stands_for_[unit]];
@@ -275,11 +289,12 @@ Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
   return std::max(bound(spec), all / static_cast<double>(spec.pp));
 }
 
-Seconds Estimator::unlimited(const RecipeSpec& spec, const Freedom& freedom) const {
+bool Estimator::hopeless(const RecipeSpec& spec, const Freedom& freedom, Seconds above) const {
   Freedom all = freedom;
   all.memory = INT64_MAX / 4;
   Estimate made = estimate(spec, all);
-  return made.refused.empty() ? made.seconds : 0;
+  if (!made.refused.empty()) return false;
+  return made.seconds >= above || Run(book_, spec, freedom, {}).overflows();
 }
 
 Estimate Estimator::estimate(const RecipeSpec& spec, const Freedom& freedom,

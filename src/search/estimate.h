@@ -38,9 +38,9 @@ class Estimator {
   /// The same of the recipe as it is written: everything stored as its `zero` says, all repeated modules
   /// computed again or none.
   Seconds bound_as_written(const RecipeSpec& spec) const;
-  /// What the estimate of this recipe would be if memory were without end: it is hardly ever less. Takes a
-  /// fraction of the time. 0 where costs are not known.
-  Seconds unlimited(const RecipeSpec& spec, const Freedom& freedom) const;
+  /// Would its estimate be `above` or more even if memory were without end, or would nothing of it fit? Takes a
+  /// fraction of the time of an estimate.
+  bool hopeless(const RecipeSpec& spec, const Freedom& freedom, Seconds above) const;
   /// The best choice of what to store whole and what to compute again, stages cut evenly, or as `firsts` says.
   Estimate estimate(const RecipeSpec& spec, const Freedom& freedom,
                     const std::vector<int>& firsts = {}) const;

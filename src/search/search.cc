@@ -123,7 +123,7 @@ class Search {
       std::vector<std::optional<Estimate>> made(count);
       in_parallel(count, request_.threads, [&](size_t i) {
         const RecipeSpec& spec = recipes[begin + i].spec;
-        bool hopeless = large_ && kth > 0 && estimator.unlimited(spec, freedom_) >= kth;
+        bool hopeless = large_ && kth > 0 && estimator.hopeless(spec, freedom_, kth);
         if (!hopeless) made[i] = estimator.estimate(spec, freedom_);
       });
       for (size_t i = 0; i < count; ++i) made[i] ? take(*made[i]) : leave_out(recipes[begin + i]);
