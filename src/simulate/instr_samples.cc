@@ -57,7 +57,7 @@ class Sampling {
       const Instr& instr = body.instrs[i];
       std::vector<TypeId> in;
       for (Slot slot : instr.in) in.push_back(types_.at(slot, action.microbatch));
-      if (!row_of(instr.kind).collective && instr.kind != InstrKind::kMove)
+      if (!is_stop(instr.kind) && instr.kind != InstrKind::kMove)
         samples_.push_back(
             {{rank_, number, static_cast<int32_t>(i)}, sample_of(model_, program_, instr, in)});
       for (size_t o = 0; o < instr.out.size(); ++o)

@@ -20,7 +20,7 @@ struct InstrSample {
   At at;
   OpSample sample;
 };
-/// All of a rank but collectives and new names, in the order in which it runs them.
+/// All of a rank but collectives, waits and new names, in the order in which it runs them.
 std::vector<InstrSample> instr_samples(const Model& model, const Program& program, int32_t rank);
 
 }  // namespace partita

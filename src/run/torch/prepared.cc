@@ -36,8 +36,9 @@ std::vector<PreparedBody> prepare(const Program& program, const Model& model) {
         made.name = &model[instr.op].name;
       }
       for (Slot slot : instr.drop) {
-        bool input = std::find(instr.in.begin(), instr.in.end(), slot) != instr.in.end();
-        (input ? made.drop_inputs : made.drop_outputs).push_back(slot);
+        // What is changed in place is an output: it takes its slot once more before it dies.
+        bool output = std::find(instr.out.begin(), instr.out.end(), slot) != instr.out.end();
+        (output ? made.drop_outputs : made.drop_inputs).push_back(slot);
       }
     }
   }
