@@ -81,13 +81,6 @@ struct Measured {
   std::vector<Bytes> workspace, retained;  // by op
 };
 
-// The middle, not the least: a step holds its ops' slower calls too, and the least of each would add up to
-// less.
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
-
 /// Bytes of the outputs of an op, as its row and their shapes have them.
 Bytes made_by(const Model& model, const Op& op) {
   if (is_view(op)) return 0;

@@ -11,11 +11,6 @@
 namespace partita {
 namespace {
 
-Seconds middle(std::vector<Seconds> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
-
 /// What every instruction of every rank took, one number for each step.
 class InstrClock {
  public:
@@ -72,6 +67,11 @@ Seconds step_seconds(const Runnable& step, const RunRequest& request) {
 }
 
 }  // namespace
+
+Seconds middle(std::vector<Seconds> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
 
 std::vector<RecipeSpec> usual_plans(int ranks) {
   return {{.dp = ranks},
