@@ -70,7 +70,10 @@ std::string show_peaks(const std::vector<Bytes>& peaks) {
   return text;
 }
 
-void dump(const std::string& folder, const PhaseLog& log, const Lowered& lowered) {
+// Also of a program that the certificate will refuse: then it is what a report needs.
+void dump(const std::string& folder, const Model& model, const Plan& plan, const std::string& file) {
+  PhaseLog log{.keep = true};
+  Lowered lowered = lower_unproved(model, plan, log, file);
   std::filesystem::create_directories(folder);
   // The Model whose ops the Program names: softmax, losses and norms may be taken apart in it.
   write_file(fmt::format("{}/00-model.json", folder), to_json(lowered.model));
@@ -91,17 +94,17 @@ void write_rank(const Options& options, const Model& model, const Program& progr
 void run(const Options& options, const Command& command) {
   Plan plan = load_plan(options.plan);
   Model model = load(options.model, plan);
+  if (!options.dump_dir.empty()) dump(options.dump_dir, model, plan, options.plan);
   auto start = std::chrono::steady_clock::now();
   auto [prepared, folded] = lower_classes(model, plan, options.plan);
   const auto& [program, fold] = folded;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.rank >= 0) {
     write_rank(options, prepared.model, program, fold);
-  } else if (!options.dump_dir.empty() || !options.output.empty()) {
-    PhaseLog log{.keep = !options.dump_dir.empty()};
+  } else if (!options.output.empty()) {
+    PhaseLog log;
     Lowered lowered = lower_certified(model, plan, log, options.plan);
-    if (log.keep) dump(options.dump_dir, log, lowered);
-    if (!options.output.empty()) write_file(options.output, to_json(lowered.program, lowered.model));
+    write_file(options.output, to_json(lowered.program, lowered.model));
   }
   std::vector<Bytes> peaks = peaks_by_rank(prepared.model, program, fold);
   int64_t actions = action_count(program, fold);

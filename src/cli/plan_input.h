@@ -15,8 +15,11 @@ Plan load_plan(const std::string& file);
 /// the command line names them. InputError where that names others.
 Model load(const ModelInput& input, const Plan& plan);
 
-/// Lowers and certifies; a refusal of our own lowering is a Bug with the certificate's first sentence. What
-/// is wrong with the plan is said of `file`, where it was read from one.
+/// Lowers, and proves nothing: to be looked at. What is wrong with the plan is said of `file`, where it was
+/// read from one.
+Lowered lower_unproved(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file = "");
+
+/// Lowers and certifies; a refusal of our own lowering is a Bug with the certificate's first sentence.
 Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file = "");
 
 /// The same in classes of ranks.

@@ -59,7 +59,9 @@ void protect_in_place(const Model& model, const std::vector<Transfer>& sent, Sit
                              .layout = code.values[original].layout,
                              .made = segment,
                              .storage = id,
-                             .as = code.values[original].as});
+                             .as = code.values[original].as,
+                             .loop = code.values[original].loop,
+                             .piece = code.values[original].piece});
       for (int name : readers.names) code.values[name].storage = id;
       steps[k].in[0] = id;
       steps.insert(steps.begin() + static_cast<ptrdiff_t>(k),

@@ -55,8 +55,12 @@ void Certifier::do_collective(const std::vector<At>& members) {
           {instr_at(members[m]), *values[m].meaning, coordinates(members[m].rank), axes_at(members[m])});
     return collective_of(rules_, brought);
   });
-  for (size_t m = 0; m < members.size(); ++m)
+  for (size_t m = 0; m < members.size(); ++m) {
+    const Instr& instr = instr_at(members[m]);
+    if (instr.kind == InstrKind::kAllGather && in[m].meaning->addend.zero)
+      check_join(instr, program_[in[m].type], program_[instr.types[0]]);
     take(members[m], in[m], {meetings_, remembered(members[m], after[m])});
+  }
 }
 
 const std::vector<int>& Certifier::axes_at(const At& at) const {

@@ -84,6 +84,7 @@ void Certifier::concat(const At& at, const Instr& instr, const std::vector<Holdi
     if (program_[value.type].dtype != program_[instr.types[0]].dtype)
       refuse("joins {} into {}", to_text(program_[value.type]), to_text(program_[instr.types[0]]));
     pieces.push_back(value.meaning.get());
+    if (value.meaning->addend.zero) check_join(instr, program_[value.type], program_[instr.types[0]]);
   }
   make(at, instr, ledger, joined(rules_, pieces, instr.cut, instr.pieces));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "program/span.h"
 #include "program/words.h"
@@ -162,6 +163,8 @@ const Span& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut) 
 Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, const Cut& cut,
                const std::vector<int64_t>& pieces) {
   Meaning whole = *members[0];
+  if (std::all_of(members.begin(), members.end(), [](const Meaning* one) { return one->addend.zero; }))
+    return whole;
   int64_t size = 0;
   for (size_t m = 0; m < members.size(); ++m) {
     const Meaning& next = *members[m];
@@ -211,7 +214,7 @@ Meaning sum_along(const Rules& rules, const Meaning& meaning, int axis, const In
 
 Meaning joined_along(const Rules& rules, const Meaning& meaning, const Cut& cut, int axis,
                      const Interval& coordinates) {
-  if (coordinates.length() == 1) return meaning;
+  if (meaning.addend.zero || coordinates.length() == 1) return meaning;
   const Span& span = leaf_of(rules, meaning, cut);
   Meaning whole = meaning;
   whole.box[cut.dim][cut.leaf].steps[axis] = 0;
@@ -252,6 +255,15 @@ Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, const 
   at = {span.begin + begin.begin, span.begin + begin.begin + length, span.steps};
   for (int axis = 0; axis < kFoldAxes; ++axis) at.steps[axis] += begin.steps[axis];
   return piece;
+}
+
+void check_join(const Instr& instr, const TensorType& in, const TensorType& out) {
+  TensorType whole = in;
+  int64_t length = std::accumulate(instr.pieces.begin(), instr.pieces.end(), int64_t{0});
+  bool exists = static_cast<size_t>(instr.cut.dim) < in.shape.size();
+  if (exists) whole.shape[instr.cut.dim] = instr.cut.outer * length * instr.cut.inner;
+  if (!exists || whole.shape != out.shape || whole.dtype != out.dtype)
+    refuse("joins zeros {} along dimension {} into {}", to_text(in), instr.cut.dim, to_text(out));
 }
 
 void check_type(const Rules& rules, const Meaning& meaning, const TensorType& type) {

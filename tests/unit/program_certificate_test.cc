@@ -3,6 +3,7 @@
 
 #include "../property/program_mutants.h"
 #include "program/certificate.h"
+#include "program/meaning.h"
 #include "program_small.h"
 
 namespace partita {
@@ -89,6 +90,15 @@ SmallProgram sharded_program() {
 }
 
 TEST(Certificate, AcceptsShardedParameters) { expect_accepted(sharded_program()); }
+
+TEST(Certificate, SeesZerosJoinedIntoAnotherShape) {
+  Instr gather{.kind = InstrKind::kAllGather, .cut = {.dim = 0, .leaf = 0}, .pieces = {2, 1}};
+  TensorType piece{{2, 3}, {3, 1}, DType::kFloat32}, whole{{3, 3}, {3, 1}, DType::kFloat32};
+  EXPECT_NO_THROW(check_join(gather, piece, whole));
+  EXPECT_THROW(check_join(gather, piece, piece), Refused);
+  whole.dtype = DType::kFloat64;
+  EXPECT_THROW(check_join(gather, piece, whole), Refused);
+}
 
 TEST(Certificate, SeesAPermutedGather) {
   SmallProgram small = sharded_program();
