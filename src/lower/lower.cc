@@ -1,5 +1,7 @@
 #include "lower/lower.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "lower/overlap.h"
 
@@ -80,6 +82,16 @@ FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan) {
   FoldedProgram out = materialize_folded(prepared.model, prepared.atoms, plan, ordered);
   if (plan.overlap) out.program = overlap(out.program);
   return out;
+}
+
+// Code for many micro-batches, ordered as if there were two.
+FoldedProgram lower_first_microbatch(const Prepared& prepared, const Plan& plan) {
+  CHECK(plan.stages.size() == 1 && !plan.overlap && plan.order.empty());
+  check_input(prepared, plan);
+  Plan first = plan;
+  first.microbatches = std::min<int64_t>(plan.microbatches, 2);
+  Ordered ordered = order(partition(prepared.model, prepared.atoms, plan), first);
+  return materialize_folded(prepared.model, prepared.atoms, first, ordered);
 }
 
 Lowered lower(const Model& model, const Plan& plan, PhaseLog& log) {

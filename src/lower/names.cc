@@ -15,24 +15,20 @@ const Slot* shared_input(const Instr& instr) {
 }  // namespace
 
 Slot Names::root(Slot slot) const {
-  auto found = roots_.find(slot);
-  return found == roots_.end() ? slot : found->second;
+  const std::vector<Slot>& of_space = roots_[static_cast<size_t>(slot.space)];
+  bool known = static_cast<size_t>(slot.index) < of_space.size() && of_space[slot.index].index >= 0;
+  return known ? of_space[slot.index] : slot;
 }
 
 void Names::make(const Instr& instr) {
   const Slot* shared = shared_input(instr);
-  std::vector<Slot> roots;
-  for (Slot slot : instr.out) roots.push_back(shared ? root(*shared) : slot);
-  for (size_t o = 0; o < instr.out.size(); ++o)
-    if (instr.out[o].index >= 0) roots_[instr.out[o]] = roots[o];
-}
-
-std::vector<Slot> slots_of(const Instr& instr) {
-  std::vector<Slot> slots;
-  for (const std::vector<Slot>* list : {&instr.in, &instr.out, &instr.drop})
-    for (Slot slot : *list)
-      if (slot.index >= 0) slots.push_back(slot);
-  return slots;
+  Slot common = shared ? root(*shared) : Slot{};
+  for (Slot slot : instr.out) {
+    if (slot.index < 0) continue;
+    std::vector<Slot>& of_space = roots_[static_cast<size_t>(slot.space)];
+    if (of_space.size() <= static_cast<size_t>(slot.index)) of_space.resize(slot.index + 1);
+    of_space[slot.index] = shared ? common : slot;
+  }
 }
 
 std::vector<Slot> changed_by(const Instr& instr) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <map>
+#include <array>
 #include <vector>
 
 #include "program/program.h"
@@ -17,11 +17,16 @@ class Names {
   void make(const Instr& instr);
 
  private:
-  std::map<Slot, Slot> roots_;
+  std::array<std::vector<Slot>, 3> roots_;  // by space and index; without an index: itself
 };
 
-/// All slots that an instruction names.
-std::vector<Slot> slots_of(const Instr& instr);
+/// Calls visit(slot) for all slots that an instruction names.
+template <class Visit>
+void for_each_slot(const Instr& instr, Visit visit) {
+  for (const std::vector<Slot>* list : {&instr.in, &instr.out, &instr.drop})
+    for (Slot slot : *list)
+      if (slot.index >= 0) visit(slot);
+}
 /// Names whose storage it changes or ends: its outputs, what it changes in place, what it drops.
 std::vector<Slot> changed_by(const Instr& instr);
 

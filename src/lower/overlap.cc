@@ -40,13 +40,22 @@ struct Member {
 };
 using Meeting = std::vector<Member>;
 
-/// All meetings of a Program; nothing where some rank waits for ever.
-std::optional<std::set<Meeting>> meetings_of(const Program& program) {
+/// Do all bring the same of their own?
+bool alike(const Meeting& meeting) {
+  return std::all_of(meeting.begin(), meeting.end(), [&](Member one) {
+    one.rank = meeting[0].rank;
+    return one == meeting[0];
+  });
+}
+
+/// Meetings of a Program in which some bring other things than others; nothing where some rank waits for ever.
+/// Ranks of one site have the same values in the same slots.
+std::optional<std::set<Meeting>> mixed_meetings(const Program& program) {
   std::set<Meeting> meetings;
   Walker walker(program);
   while (const Event* event = walker.next()) {
     if (event->kind == Event::kInstr) walker.skip(event->members[0].rank, true);
-    if (event->kind != Event::kCollective) continue;
+    if (event->kind != Event::kCollective || event->members.size() == 1) continue;
     Meeting meeting;
     for (const At& at : event->members) {
       const Action& action = program.ranks[at.rank].actions[at.action];
@@ -54,24 +63,22 @@ std::optional<std::set<Meeting>> meetings_of(const Program& program) {
       meeting.push_back(
           {at.rank, program[action.body].name, in, in.space == Space::kRank ? 0 : action.microbatch});
     }
-    meetings.insert(std::move(meeting));
+    if (!alike(meeting)) meetings.insert(std::move(meeting));
   }
   if (!walker.story().empty()) return std::nullopt;
   return meetings;
 }
 
-// Ranks of one site have the same values in the same slots; others meet as they did before.
-bool agrees(const Program& after, const std::set<Meeting>& before) {
-  std::optional<std::set<Meeting>> meetings = meetings_of(after);
-  if (!meetings) return false;
-  return std::all_of(meetings->begin(), meetings->end(), [&](const Meeting& meeting) {
-    auto alike = [&](Member one) { return one.rank = meeting[0].rank, one == meeting[0]; };
-    return std::all_of(meeting.begin(), meeting.end(), alike) || before.contains(meeting);
-  });
+// Those who do not bring the same meet as they did before.
+bool agrees(const Program& after, const Program& before) {
+  std::optional<std::set<Meeting>> meetings = mixed_meetings(after);
+  if (!meetings || meetings->empty()) return meetings.has_value();
+  std::optional<std::set<Meeting>> known = mixed_meetings(before);
+  return known && std::includes(known->begin(), known->end(), meetings->begin(), meetings->end());
 }
 
 Program with_bodies_overlapped(Program program) {
-  for (Body& body : program.bodies) body = overlap_body(program, body);
+  for (Body& body : program.bodies) body = overlap_body(program, std::move(body));
   return program;
 }
 
@@ -79,12 +86,10 @@ Program with_bodies_overlapped(Program program) {
 
 // Bodies of ranks whose pieces differ may be overlapped differently; what ends the step then still is.
 Program overlap(const Program& program) {
-  std::optional<std::set<Meeting>> before = meetings_of(program);
-  if (!before) return program;
+  Program all = with_bodies_overlapped(with_bodies_in_use(start_sums(program)));
+  if (agrees(all, program)) return all;
   Program sums = with_bodies_in_use(start_sums(program));
-  Program all = with_bodies_overlapped(sums);
-  if (agrees(all, *before)) return all;
-  return agrees(sums, *before) ? sums : program;
+  return agrees(sums, program) ? sums : program;
 }
 
 }  // namespace partita

@@ -13,8 +13,9 @@ namespace partita {
 namespace {
 
 bool touches(const Instr& instr, Slot slot) {
-  std::vector<Slot> slots = slots_of(instr);
-  return std::find(slots.begin(), slots.end(), slot) != slots.end();
+  bool found = false;
+  for_each_slot(instr, [&](Slot other) { found = found || other == slot; });
+  return found;
 }
 
 // --- Gathers ---
@@ -30,8 +31,8 @@ struct Gather {
 
 class Prefetch {
  public:
-  Prefetch(const Program& program, const Body& body) : program_(program), body_(body) {
-    for (const Instr& instr : body.instrs)
+  Prefetch(const Program& program, Body body) : program_(program), body_(std::move(body)) {
+    for (const Instr& instr : body_.instrs)
       for (Slot slot : changed_by(instr)) changed_.insert(slot);
   }
 
@@ -82,30 +83,31 @@ class Prefetch {
     return mine.lead;
   }
 
-  std::vector<Instr> written() const {
+  std::vector<Instr> written() {
     std::vector<std::vector<Instr>> waits(body_.instrs.size()), starts(body_.instrs.size());
     std::vector<bool> gone(body_.instrs.size());
     for (const Gather& gather : gathers_) {
-      Instr start = body_.instrs[gather.at];
+      Instr start = std::move(body_.instrs[gather.at]);
       Instr wait{.kind = InstrKind::kWait, .in = start.out, .drop = std::move(start.drop)};
       start.later = true;
       start.drop.clear();
-      for (size_t i = gather.lead; i < gather.at; ++i) starts[gather.start].push_back(body_.instrs[i]);
+      for (size_t i = gather.lead; i < gather.at; ++i) starts[gather.start].push_back(std::move(body_.instrs[i]));
       starts[gather.start].push_back(std::move(start));
       waits[gather.use].push_back(std::move(wait));
       for (size_t i = gather.lead; i <= gather.at; ++i) gone[i] = true;
     }
     std::vector<Instr> out;
+    out.reserve(body_.instrs.size() + gathers_.size());
     for (size_t i = 0; i < body_.instrs.size(); ++i) {
-      out.insert(out.end(), waits[i].begin(), waits[i].end());
-      out.insert(out.end(), starts[i].begin(), starts[i].end());
-      if (!gone[i]) out.push_back(body_.instrs[i]);
+      for (std::vector<Instr>* before : {&waits[i], &starts[i]})
+        out.insert(out.end(), std::make_move_iterator(before->begin()), std::make_move_iterator(before->end()));
+      if (!gone[i]) out.push_back(std::move(body_.instrs[i]));
     }
     return out;
   }
 
   const Program& program_;
-  const Body& body_;
+  Body body_;
   std::set<Slot> changed_;
   std::vector<Gather> gathers_;
   Bytes most_ = 0;
@@ -117,69 +119,82 @@ class Prefetch {
 struct Pending {
   Instr wait;
   int32_t group = -1;
-  std::vector<Instr> tail;
+  std::vector<size_t> tail;
   std::set<Slot> made;   // its result and those of collectives in the tail
   std::set<Slot> roots;  // of all that it names
 };
 
 class Delay {
  public:
-  explicit Delay(const std::vector<Instr>& instrs) : instrs_(instrs) {
-    for (const Instr& instr : instrs)
-      for (Slot slot : instr.in) readers_[slot].push_back(&instr);
+  explicit Delay(std::vector<Instr> instrs) : instrs_(std::move(instrs)), waits_(instrs_.size()) {
+    std::map<Slot, std::vector<size_t>> readers;  // of what collectives make
+    for (const Instr& instr : instrs_)
+      if (row_of(instr.kind).collective) readers[instr.out[0]];
+    for (size_t i = 0; i < instrs_.size() && !readers.empty(); ++i)
+      for (Slot slot : instrs_[i].in)
+        if (auto found = readers.find(slot); found != readers.end()) found->second.push_back(i);
+    for (size_t i = instrs_.size(); i-- > 0;) waits_[i] = waits(i, readers);
   }
 
   std::vector<Instr> run() {
-    for (const Instr& instr : instrs_) take(instr);
+    out_.reserve(instrs_.size());
+    for (size_t i = 0; i < instrs_.size(); ++i) take(i);
     while (!pending_.empty()) land(pending_.begin());
     return std::move(out_);
   }
 
  private:
   /// Is what it makes only added to something, or summed up further and then added?
-  bool waits(const Instr& instr) const {
+  bool waits(size_t i, const std::map<Slot, std::vector<size_t>>& readers) const {
+    const Instr& instr = instrs_[i];
     if (!row_of(instr.kind).collective || instr.later || instr.kind == InstrKind::kAllToAll) return false;
     if (instr.out[0] == instr.in[0]) return false;
-    auto found = readers_.find(instr.out[0]);
-    if (found == readers_.end()) return true;
-    return std::all_of(found->second.begin(), found->second.end(), [&](const Instr* reader) {
-      bool adds = reader->kind == InstrKind::kAdd && reader->in[0] != instr.out[0];
-      return adds || waits(*reader);
+    const std::vector<size_t>& of_it = readers.at(instr.out[0]);
+    return std::all_of(of_it.begin(), of_it.end(), [&](size_t k) {
+      const Instr& reader = instrs_[k];
+      return (reader.kind == InstrKind::kAdd && reader.in[0] != instr.out[0]) || waits_[k];
     });
   }
 
   static bool joins(const Instr& instr, const Pending& pending) {
     auto made = [&](Slot slot) { return pending.made.contains(slot); };
-    return std::any_of(instr.in.begin(), instr.in.end(), made) &&
-           (instr.kind == InstrKind::kAdd || row_of(instr.kind).collective);
+    return (instr.kind == InstrKind::kAdd || row_of(instr.kind).collective) &&
+           std::any_of(instr.in.begin(), instr.in.end(), made);
   }
 
   bool meets(const Instr& instr, const Pending& pending) const {
-    std::vector<Slot> slots = slots_of(instr);
-    return std::any_of(slots.begin(), slots.end(),
-                       [&](Slot slot) { return pending.roots.contains(names_.root(slot)); });
+    bool found = false;
+    for_each_slot(instr,
+                  [&](Slot slot) { found = found || pending.roots.contains(names_.root(slot)); });
+    return found;
   }
 
-  void take(const Instr& instr) {
+  void take(size_t i) {
+    const Instr& instr = instrs_[i];
     land_all([&](const Pending& one) { return !joins(instr, one) && meets(instr, one); });
     names_.make(instr);
     auto whose = std::find_if(pending_.begin(), pending_.end(),
                               [&](const Pending& one) { return joins(instr, one); });
-    if (whose != pending_.end()) return join(instr, *whose);
-    if (waits(instr)) return start(instr);
-    out_.push_back(instr);
+    if (whose != pending_.end()) return join(i, *whose);
+    if (waits_[i]) return start(i);
+    out_.push_back(std::move(instrs_[i]));
   }
 
-  void join(const Instr& instr, Pending& pending) {
-    pending.tail.push_back(instr);
-    for (Slot slot : slots_of(instr)) pending.roots.insert(names_.root(slot));
-    if (row_of(instr.kind).collective) pending.made.insert(instr.out[0]);
+  void name_all(const Instr& instr, Pending& pending) const {
+    for_each_slot(instr, [&](Slot slot) { pending.roots.insert(names_.root(slot)); });
   }
 
-  void start(Instr instr) {
+  void join(size_t i, Pending& pending) {
+    pending.tail.push_back(i);
+    name_all(instrs_[i], pending);
+    if (row_of(instrs_[i].kind).collective) pending.made.insert(instrs_[i].out[0]);
+  }
+
+  void start(size_t i) {
+    Instr& instr = instrs_[i];
     land_all([&](const Pending& one) { return one.group == instr.group; });
     Pending pending{.wait = {.kind = InstrKind::kWait, .in = instr.out}, .group = instr.group};
-    for (Slot slot : slots_of(instr)) pending.roots.insert(names_.root(slot));
+    name_all(instr, pending);
     pending.made.insert(instr.out[0]);
     pending.wait.drop = std::exchange(instr.drop, {});
     instr.later = true;
@@ -201,11 +216,11 @@ class Delay {
     Pending pending = std::move(*one);
     pending_.erase(one);
     out_.push_back(std::move(pending.wait));
-    for (const Instr& instr : pending.tail) take(instr);
+    for (size_t i : pending.tail) take(i);
   }
 
-  const std::vector<Instr>& instrs_;
-  std::map<Slot, std::vector<const Instr*>> readers_;
+  std::vector<Instr> instrs_;  // those that were written are empty
+  std::vector<bool> waits_;
   Names names_;
   std::list<Pending> pending_;
   std::vector<Instr> out_;
@@ -213,10 +228,9 @@ class Delay {
 
 }  // namespace
 
-Body overlap_body(const Program& program, const Body& body) {
-  Body out = body;
-  std::vector<Instr> ahead = Prefetch(program, body).run();
-  out.instrs = Delay(ahead).run();
+Body overlap_body(const Program& program, Body body) {
+  Body out{.name = body.name, .locals = body.locals};
+  out.instrs = Delay(Prefetch(program, std::move(body)).run()).run();
   return out;
 }
 

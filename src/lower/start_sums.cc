@@ -27,13 +27,13 @@ using Additions = std::map<int32_t, std::vector<Instr>>;
 class Mover {
  public:
   explicit Mover(Program& program) : program_(program), touched_(program.bodies.size()) {
-    for (size_t b = 0; b < program.bodies.size(); ++b) find_touched(b);
     for (const RankProgram& rank : program.ranks) first_slot_ = std::max(first_slot_, rank.rank_slots);
   }
 
   /// False: there is nothing to move.
   bool run() {
     find_moves();
+    if (std::all_of(moves_.begin(), moves_.end(), [](const auto& moves) { return moves.empty(); })) return false;
     agree();
     bool any = false;
     for (size_t r = 0; r < program_.ranks.size(); ++r) {
@@ -44,22 +44,31 @@ class Mover {
   }
 
  private:
+  using Touched = std::map<Slot, int32_t>;
+
   // Where each storage that has a name outside of the body is touched last.
-  void find_touched(size_t b) {
+  const Touched& touched(BodyId body) {
+    std::optional<Touched>& known = touched_[body.value];
+    if (!known) known = find_touched(program_[body].instrs);
+    return *known;
+  }
+
+  static Touched find_touched(const std::vector<Instr>& instrs) {
     Names names;
     std::map<Slot, int32_t> last;  // by root
-    const std::vector<Instr>& instrs = program_.bodies[b].instrs;
     std::set<Slot> outside;
     for (size_t i = 0; i < instrs.size(); ++i) {
       auto touch = [&](Slot slot) {
         last[names.root(slot)] = static_cast<int32_t>(i);
         if (slot.space != Space::kLocal) outside.insert(slot);
       };
-      for (Slot slot : slots_of(instrs[i])) touch(slot);
+      for_each_slot(instrs[i], touch);
       names.make(instrs[i]);
-      for (Slot slot : slots_of(instrs[i])) touch(slot);
+      for_each_slot(instrs[i], touch);
     }
-    for (Slot slot : outside) touched_[b][slot] = last.at(names.root(slot));
+    Touched out;
+    for (Slot slot : outside) out[slot] = last.at(names.root(slot));
+    return out;
   }
 
   int32_t last_run(size_t r) const {
@@ -84,13 +93,13 @@ class Mover {
             move->from = static_cast<int32_t>(i);
             moves_[r].push_back(*move);
           }
-        for (Slot slot : slots_of(instr)) seen.insert(slot);
+        for_each_slot(instr, [&](Slot slot) { seen.insert(slot); });
       }
     }
   }
 
   // The last run before that touches the input. Nobody else may: a message of it would be of the old value.
-  std::optional<Move> place(size_t r, int32_t last, const Instr& instr) const {
+  std::optional<Move> place(size_t r, int32_t last, const Instr& instr) {
     const std::vector<Action>& actions = program_.ranks[r].actions;
     Slot in = instr.in[0], out = instr.out[0];
     if (in.space != Space::kRank || out.space == Space::kFrame) return std::nullopt;
@@ -99,9 +108,9 @@ class Mover {
       bool runs = action.kind == ActionKind::kRun;
       if (!runs && (action.slot == in || action.slot == out)) return std::nullopt;
       if (!runs) continue;
-      const std::map<Slot, int32_t>& touched = touched_[action.body.value];
-      if (out != in && touched.contains(out)) return std::nullopt;
-      if (auto found = touched.find(in); found != touched.end())
+      const Touched& there = touched(action.body);
+      if (out != in && there.contains(out)) return std::nullopt;
+      if (auto found = there.find(in); found != there.end())
         return Move{.action = a, .after = found->second};
     }
     return std::nullopt;
@@ -208,7 +217,7 @@ class Mover {
   }
 
   Program& program_;
-  std::vector<std::map<Slot, int32_t>> touched_;  // by body
+  std::vector<std::optional<Touched>> touched_;  // by body, where it was asked for
   std::vector<std::vector<Move>> moves_;          // by rank
   std::map<BodyId, std::vector<BodyId>> made_;
   int32_t first_slot_ = 0;

@@ -28,12 +28,13 @@ Seconds least_seconds(const CostBook& book, const RecipeSpec& spec) {
   return least;
 }
 
-/// What may come to most first; of one recipe the fastest, and after those of all recipes the smallest, from
+/// Of those whose neighbours are cheap to judge: what may come to most first; of one recipe the fastest, and after those of all recipes the smallest, from
 /// which the way is the same whatever the limit.
 std::vector<Candidate> seeds_of(const Judging& judging, const CostBook& book) {
   std::vector<std::pair<Seconds, const Candidate*>> order;
   for (const Candidate& candidate : judging.judged()) {
     if (!candidate.fits || (candidate.plan.recompute.empty() && candidate.plan.store.empty())) continue;
+    if (!judging.cheap(candidate.spec)) continue;
     Seconds bound = least_seconds(book, candidate.spec);
     if (bound < judging.best()) order.emplace_back(bound, &candidate);
   }

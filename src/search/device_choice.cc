@@ -104,18 +104,9 @@ class DeviceProblem {
     if (item.places.empty()) return;
     // One parameter that several units read is there once.
     if (parameter.units.size() > 1) item.places.resize(1);
-    for (const StoringRow& row : kStoringRows) {
-      bool whole = row.storing == Storing::kWhole;
-      bool cut = row.storing == Storing::kParameter || row.storing == Storing::kParameterOnce;
-      if (!whole && !context_.prices.cuts(parameter)) continue;
-      if (!context_.freedom.storings[static_cast<int>(row.storing)] && (context_.prices.cuts(parameter)))
-        continue;
-      if (cut && (!gathered || context_.tied[p])) continue;
-      if (context_.tied[p] && row.storing == Storing::kGradient) continue;
-      if (row.storing == Storing::kParameterOnce && !loops_) continue;
-      item.options.push_back(static_cast<int>(row.storing));
-    }
-    if (item.options.empty()) item.options = {static_cast<int>(Storing::kWhole)};
+    for (Storing storing :
+         storings_of(context_.prices, context_.freedom, parameter, gathered, context_.tied[p], loops_))
+      item.options.push_back(static_cast<int>(storing));
     items_.push_back(std::move(item));
   }
 
@@ -294,6 +285,23 @@ class DeviceProblem {
 };
 
 }  // namespace
+
+std::vector<Storing> storings_of(const StoringPrices& prices, const Freedom& freedom,
+                                 const ParameterCost& parameter, bool gathered, bool tied, bool loops) {
+  std::vector<Storing> out;
+  bool cuts = prices.cuts(parameter);
+  for (const StoringRow& row : kStoringRows) {
+    bool cut = row.storing == Storing::kParameter || row.storing == Storing::kParameterOnce;
+    if (row.storing != Storing::kWhole && !cuts) continue;
+    if (cuts && !freedom.storings[static_cast<int>(row.storing)]) continue;
+    if (cut && (!gathered || tied)) continue;
+    if (tied && row.storing == Storing::kGradient) continue;
+    if (row.storing == Storing::kParameterOnce && !loops) continue;
+    out.push_back(row.storing);
+  }
+  if (out.empty()) out = {Storing::kWhole};
+  return out;
+}
 
 DeviceChoice choose_device(const DeviceContext& context, const std::vector<StageRange>& stages) {
   return DeviceProblem(context, stages).choose();

@@ -54,6 +54,11 @@ struct DeviceChoice {
   std::vector<StoredUnit> stored;
 };
 
+/// Ways a parameter may be stored; of those that cut and gather it only with `gathered`, of one on several
+/// devices (`tied`) those that suit all of them. `loops`: more than one micro-batch.
+std::vector<Storing> storings_of(const StoringPrices& prices, const Freedom& freedom,
+                                 const ParameterCost& parameter, bool gathered, bool tied, bool loops);
+
 /// The fastest choice that fits, by a multiple-choice knapsack over storage of parameters and recomputation
 /// of units: their bytes add up at two moments, while micro-batches run and after the last. Where nothing
 /// fits: the choice of least memory.

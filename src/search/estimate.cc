@@ -1,6 +1,7 @@
 #include "search/estimate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -37,6 +38,10 @@ class Run {
         schedule_(schedule_for(spec, watched_microbatches(spec))) {
     out_.spec = spec;
     out_.firsts = firsts;
+    alive_.assign(schedule_.stages, 1);
+    parameters_of_.resize(table_.keep.units.size());
+    for (size_t p = 0; p < table_.keep.parameters.size(); ++p)
+      for (int unit : table_.keep.parameters[p].units) parameters_of_[unit].push_back(p);
     // Weight gradients on their own would make everything a third time.
     if (runs_apart(schedule_)) freedom_.recompute = false;
   }
@@ -62,6 +67,31 @@ class Run {
     return std::move(out_);
   }
 
+  /// Nothing is computed again, and everything stored in the fastest way that gathers nothing.
+  Seconds unlimited() {
+    if (spec_.pieces > 1 && runs_apart(schedule_)) return 0;
+    out_.firsts = cut_evenly();
+    if (out_.firsts.empty()) return 0;
+    stages_.assign(schedule_.stages, {});
+    once_.assign(schedule_.devices, 0);
+    std::set<std::pair<int, size_t>> seen;  // device, parameter that several units read
+    std::vector<StoringCost> fastest;
+    for (const ParameterCost& parameter : table_.keep.parameters) fastest.push_back(fastest_storing(parameter));
+    for (int s = 0; s < schedule_.stages; ++s)
+      for (int u = range(s).begin; u < range(s).end; ++u) {
+        add_unit(stages_[s], table_.keep.units[stands_for_[u]]);
+        for (size_t p : parameters_of_[stands_for_[u]]) {
+          bool several = table_.keep.parameters[p].units.size() > 1;
+          if (several && !seen.insert({schedule_.device_of(s), p}).second) continue;
+          stages_[s].forward += fastest[p].forward;
+          stages_[s].input_grad += fastest[p].backward;
+          once_[schedule_.device_of(s)] += fastest[p].once;
+        }
+      }
+    time();
+    return out_.seconds;
+  }
+
   /// Is there a device whose stages, cut evenly, hold too much whatever is cut and computed again? Where each
   /// device has one stage they might be cut otherwise, so that is not said.
   bool overflows() {
@@ -77,6 +107,25 @@ class Run {
   }
 
  private:
+  bool loops() const { return spec_.microbatches > 1; }
+
+  StoringCost fastest_storing(const ParameterCost& parameter) const {
+    StoringCost best;
+    Seconds least = HUGE_VAL;
+    for (Storing storing : storings_of(prices_, freedom_, parameter, false, false, loops())) {
+      const StoringCost& cost = prices_.cost(parameter, storing, loops());
+      Seconds seconds = static_cast<double>(spec_.microbatches) * (cost.forward + cost.backward) + cost.once;
+      if (seconds < least) best = cost, least = seconds;
+    }
+    return best;
+  }
+
+  void add_unit(StageSeconds& stage, const UnitCost& unit) const {
+    stage.forward += unit.forward;
+    stage.input_grad += unit.input_grad;
+    stage.weight_grad += unit.weight_grad - (loops() ? 0 : unit.accumulate);
+  }
+
   Seconds unit_seconds(int unit) const {
     const UnitCost& cost = table_.keep.units[stands_for_[unit]];
     return cost.forward + cost.backward();
@@ -220,6 +269,7 @@ class Run {
   StoringPrices prices_;
   Schedule schedule_;
   std::vector<int> alive_;
+  std::vector<std::vector<size_t>> parameters_of_;  // by unit of the shrunk step
   std::vector<bool> tied_across_;
   std::map<std::string, SolvedDevice> known_;
   std::vector<StageSeconds> stages_;
@@ -289,20 +339,29 @@ Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
   return std::max(bound(spec), all / static_cast<double>(spec.pp));
 }
 
-bool Estimator::hopeless(const RecipeSpec& spec, const Freedom& freedom, Seconds above) const {
-  Freedom all = freedom;
-  all.memory = INT64_MAX / 4;
-  Estimate made = estimate(spec, all);
-  if (!made.refused.empty()) return false;
-  return made.seconds >= above || Run(book_, spec, freedom, {}).overflows();
+const std::string& Estimator::refusal(const RecipeSpec& spec) const {
+  const CostTable& table = book_.table(book_.key_of(spec));
+  return table.refused.empty() && spec.microbatches > 1 ? table.whole : table.refused;
+}
+
+Seconds Estimator::unlimited(const RecipeSpec& spec, const Freedom& freedom) const {
+  if (!refusal(spec).empty()) return 0;
+  try {
+    return Run(book_, spec, freedom, {}).unlimited();
+  } catch (const InputError&) {
+    return 0;  // its schedule does not suit it
+  }
+}
+
+bool Estimator::overflows(const RecipeSpec& spec, const Freedom& freedom) const {
+  return Run(book_, spec, freedom, {}).overflows();
 }
 
 Estimate Estimator::estimate(const RecipeSpec& spec, const Freedom& freedom,
                              const std::vector<int>& firsts) const {
-  const CostTable& table = book_.table(book_.key_of(spec));
   Estimate refused;
   refused.spec = spec;
-  refused.refused = table.refused.empty() && spec.microbatches > 1 ? table.whole : table.refused;
+  refused.refused = refusal(spec);
   if (!refused.refused.empty()) return refused;
   try {
     Estimate made = Run(book_, spec, freedom, firsts).run();

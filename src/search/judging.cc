@@ -57,8 +57,11 @@ Judging::Kind Judging::kind_of(const Entry& entry) {
 }
 
 void Judging::add(const Estimate& estimate, bool always) {
-  entries_.push_back(
-      {.spec = estimate.spec, .estimate = estimate, .expected = estimate.seconds, .always = always});
+  entries_.push_back({.spec = estimate.spec,
+                      .estimate = estimate,
+                      .expected = estimate.seconds,
+                      .peak = estimate.worst_peak(),
+                      .always = always});
 }
 
 void Judging::add(const Textbook& recipe, bool always) {

@@ -17,8 +17,8 @@ namespace {
 
 /// Recipes estimated side by side; fixed, so that what is pruned does not depend on the cores.
 constexpr size_t kTogether = 64;
-/// Estimates made for runners-up after the best is proved.
-constexpr int64_t kBeyondProof = 512;
+/// Estimates made for runners-up after the best is proved, and of a large model.
+constexpr int64_t kBeyondProof = 512, kBeyondProofLarge = 64;
 /// Ops of a large model, and the share of the best within which choices are good enough there.
 constexpr size_t kManyOps = 4'000;
 constexpr double kEnough = 1e-3;
@@ -81,6 +81,7 @@ class Search {
  private:
   struct Bounded {
     Seconds bound = 0;
+    Seconds hope = 0;  // its estimate if memory were without end; of small models its bound
     RecipeSpec spec;
   };
 
@@ -98,10 +99,15 @@ class Search {
         if (refused.insert(why).second) result_.refused.push_back(fmt::format("{}: {}", summary(spec), why));
         continue;
       }
-      out.push_back({estimator.bound(spec), std::move(spec)});
+      Seconds bound = estimator.bound(spec);
+      out.push_back({bound, bound, std::move(spec)});
     }
+    if (large_)
+      in_parallel(out.size(), request_.threads, [&](size_t i) {
+        out[i].hope = std::max(out[i].bound, estimator.unlimited(out[i].spec, freedom_));
+      });
     std::stable_sort(out.begin(), out.end(),
-                     [](const Bounded& a, const Bounded& b) { return a.bound < b.bound; });
+                     [](const Bounded& a, const Bounded& b) { return a.hope < b.hope; });
     return out;
   }
 
@@ -111,19 +117,19 @@ class Search {
     if (first) open_bound_ = recipes.empty() ? 0 : HUGE_VAL;
     for (size_t begin = 0; begin < recipes.size(); begin += kTogether) {
       Seconds best = fitting_.best(), kth = fitting_.at(request_.top);
-      bool proved = best > 0 && recipes[begin].bound >= best;
-      bool enough = kth > 0 && recipes[begin].bound >= kth;
-      if (stopped() || enough || (proved && beyond_proof >= kBeyondProof)) {
+      bool proved = best > 0 && recipes[begin].hope >= best;
+      bool enough = kth > 0 && recipes[begin].hope >= kth;
+      if (stopped() || enough || (proved && beyond_proof >= (large_ ? kBeyondProofLarge : kBeyondProof))) {
         if (!stopped()) result_.pruned += static_cast<int64_t>(recipes.size() - begin);
         result_.interrupted = result_.interrupted || stopped();
-        open_bound_ = std::min(open_bound_, recipes[begin].bound);
+        for (size_t i = begin; i < recipes.size(); ++i) open_bound_ = std::min(open_bound_, recipes[i].bound);
         return;
       }
       size_t count = std::min(kTogether, recipes.size() - begin);
       std::vector<std::optional<Estimate>> made(count);
       in_parallel(count, request_.threads, [&](size_t i) {
-        const RecipeSpec& spec = recipes[begin + i].spec;
-        bool hopeless = large_ && kth > 0 && estimator.hopeless(spec, freedom_, kth);
+        const auto& [bound, hope, spec] = recipes[begin + i];
+        bool hopeless = large_ && kth > 0 && (hope >= kth || estimator.overflows(spec, freedom_));
         if (!hopeless) made[i] = estimator.estimate(spec, freedom_);
       });
       for (size_t i = 0; i < count; ++i) made[i] ? take(*made[i]) : leave_out(recipes[begin + i]);

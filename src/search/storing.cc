@@ -31,7 +31,13 @@ Seconds StoringPrices::update(const ParameterCost& parameter, int64_t pieces) co
   return prices_.move("optimize", parameter.dtype, piece(parameter.moved, pieces), prices_.cluster().device);
 }
 
-StoringCost StoringPrices::cost(const ParameterCost& parameter, Storing storing, bool loops) const {
+const StoringCost& StoringPrices::cost(const ParameterCost& parameter, Storing storing, bool loops) const {
+  auto [known, fresh] = costs_.try_emplace({&parameter, storing, loops});
+  if (fresh) known->second = find_cost(parameter, storing, loops);
+  return known->second;
+}
+
+StoringCost StoringPrices::find_cost(const ParameterCost& parameter, Storing storing, bool loops) const {
   const auto& [own, gradient, states] = std::tie(parameter.own, parameter.gradient, parameter.states);
   bool summed = loops && !parameter.late;
   auto add = [&](Bytes sum) {

@@ -46,8 +46,8 @@ class StoringPrices {
  public:
   StoringPrices(const Prices& prices, const RecipeSpec& spec);
 
-  /// `loops`: more than one micro-batch, so that gradients are summed up.
-  StoringCost cost(const ParameterCost& parameter, Storing storing, bool loops) const;
+  /// `loops`: more than one micro-batch, so that gradients are summed up. The parameter must outlive it.
+  const StoringCost& cost(const ParameterCost& parameter, Storing storing, bool loops) const;
   /// Can it be cut into pieces for all ranks?
   bool cuts(const ParameterCost& parameter) const { return size_ > 1 && !parameter.apart && parameter.longest >= size_; }
   /// Ranks that a parameter may be cut over.
@@ -57,11 +57,13 @@ class StoringPrices {
   using Ranks = std::vector<int32_t>;
   Seconds collective(std::string_view kind, Bytes bytes, const Ranks& ranks) const;
   Seconds update(const ParameterCost& parameter, int64_t pieces) const;
+  StoringCost find_cost(const ParameterCost& parameter, Storing storing, bool loops) const;
 
   const Prices& prices_;
   int64_t size_;
   Ranks all_, inside_, across_;  // of the first rank: everyone, its replica, its like in the others
   mutable std::map<std::tuple<std::string_view, Bytes, const Ranks*>, Seconds> known_;
+  mutable std::map<std::tuple<const ParameterCost*, Storing, bool>, StoringCost> costs_;
 };
 
 }  // namespace partita

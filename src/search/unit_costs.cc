@@ -57,7 +57,8 @@ class Meter {
   Meter(const Prepared& prepared, const Plan& plan, const Prices& prices)
       : model_(prepared.model),
         plan_(plan),
-        program_(lowered(prepared, plan)),
+        folded_(lower_first_microbatch(prepared, plan)),
+        program_(rank_program(0)),
         rank_(program_.ranks[0]),
         units_(find_units(model_)),
         weight_ops_(weight_ops(model_, program_)),
@@ -70,6 +71,9 @@ class Meter {
       if (axis.name == "dp") dp_ = axis.size;
       if (axis.name == "dp" || axis.name == "replica") data_ranks_ *= axis.size;
     }
+    if (dp_ == 1) return;
+    int32_t next = static_cast<int32_t>(static_cast<int64_t>(program_.ranks.size()) / data_ranks_);
+    next_loads_ = rank_program(next).ranks[next].loads;
   }
 
   UnitCosts measure() {
@@ -106,9 +110,8 @@ class Meter {
     TypeId type;
   };
 
-  static Program lowered(const Prepared& prepared, const Plan& plan) {
-    PhaseLog log;
-    return lower(prepared, plan, log);
+  Program rank_program(int32_t rank) const {
+    return folded_.fold.empty() ? folded_.program : expand(folded_.program, folded_.fold, rank);
   }
 
   Name& name(Slot slot) { return names_.at(slot, 0); }
@@ -398,12 +401,12 @@ class Meter {
   // Nothing is cut for storage here: where the next data parallel rank loads another piece, it uses another.
   bool apart(TensorId parameter) const {
     if (dp_ == 1) return false;
-    auto box = [&](const RankProgram& rank) {
-      for (const Load& load : rank.loads)
+    auto box = [&](const std::vector<Load>& loads) {
+      for (const Load& load : loads)
         if (load.tensor == parameter && load.state < 0) return load.box;
       return Box{};
     };
-    return box(rank_) != box(program_.ranks[program_.ranks.size() / data_ranks_]);
+    return box(rank_.loads) != box(next_loads_);
   }
 
   int first_reader(TensorId tensor) const {
@@ -422,8 +425,10 @@ class Meter {
 
   const Model& model_;
   const Plan& plan_;
-  const Program program_;
+  const FoldedProgram folded_;
+  const Program program_;  // of the first rank
   const RankProgram& rank_;
+  std::vector<Load> next_loads_;  // of the next data parallel rank
   const Units units_;
   const std::vector<bool> weight_ops_;
   const Prices& prices_;
