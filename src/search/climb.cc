@@ -28,23 +28,42 @@ Seconds least_seconds(const CostBook& book, const RecipeSpec& spec) {
   return least;
 }
 
-/// Of those whose neighbours are cheap to judge: what may come to most first; of one recipe the fastest, and after those of all recipes the smallest, from
-/// which the way is the same whatever the limit.
+struct Start {
+  Seconds bound = 0;
+  const Candidate* plan = nullptr;
+};
+
+/// The fastest, what may come to most, the next fastest ...
+std::vector<Start> in_turns(std::vector<Start> starts) {
+  auto by = [&](auto key) {
+    std::stable_sort(starts.begin(), starts.end(), [&](const Start& a, const Start& b) { return key(a) < key(b); });
+    return starts;
+  };
+  std::vector<Start> hopeful = by([](const Start& one) { return std::pair(one.bound, one.plan->step_seconds); });
+  std::vector<Start> fastest = by([](const Start& one) { return std::pair(one.plan->step_seconds, one.bound); });
+  std::vector<Start> out;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    out.push_back(fastest[i]);
+    out.push_back(hopeful[i]);
+  }
+  return out;
+}
+
+/// Of those whose neighbours are cheap to judge, and that may come to less than the best: of one recipe the
+/// one that comes first, and after those of all recipes the smallest, from which the way is the same whatever
+/// the limit.
 std::vector<Candidate> seeds_of(const Judging& judging, const CostBook& book) {
-  std::vector<std::pair<Seconds, const Candidate*>> order;
+  std::vector<Start> starts;
   for (const Candidate& candidate : judging.judged()) {
     if (!candidate.fits || (candidate.plan.recompute.empty() && candidate.plan.store.empty())) continue;
     if (!judging.cheap(candidate.spec)) continue;
     Seconds bound = least_seconds(book, candidate.spec);
-    if (bound < judging.best()) order.emplace_back(bound, &candidate);
+    if (bound < judging.best()) starts.push_back({bound, &candidate});
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first, a.second->step_seconds) < std::pair(b.first, b.second->step_seconds);
-  });
   std::map<std::string, const Candidate*> smallest;
   std::vector<std::string> seen;
   std::vector<Candidate> seeds;
-  for (const auto& [bound, candidate] : order) {
+  for (const auto& [bound, candidate] : in_turns(std::move(starts))) {
     std::string recipe = summary(plain_spec(candidate->spec));
     auto [known, fresh] = smallest.try_emplace(recipe, candidate);
     if (candidate->worst_peak() < known->second->worst_peak()) known->second = candidate;
@@ -57,25 +76,37 @@ std::vector<Candidate> seeds_of(const Judging& judging, const CostBook& book) {
   return seeds;
 }
 
-/// Goes on to the fastest neighbour that fits; false where none is faster.
-bool step(Judging& judging, const CostBook& book, const Freedom& freedom, Candidate& seed) {
-  bool moved = false;
-  for (size_t place : judging.judge_all(neighbours(book.model(), seed.plan, freedom, kNeighbours), seed.spec,
-                                        seed.estimated_seconds)) {
+/// Seconds saved, or saved for a byte more.
+double gain(const Candidate& from, const Candidate& to, bool thrifty) {
+  Bytes more = std::max<Bytes>(to.worst_peak() - from.worst_peak(), 1);
+  return (from.step_seconds - to.step_seconds) / (thrifty ? static_cast<double>(more) : 1);
+}
+
+/// Goes on to the neighbour that fits and gains most; false where none is faster.
+bool step(Judging& judging, const CostBook& book, const Freedom& freedom, bool thrifty, Candidate& seed) {
+  const Candidate* best = nullptr;
+  std::vector<size_t> places = judging.judge_all(neighbours(book.model(), seed.plan, freedom, kNeighbours),
+                                                 seed.spec, seed.estimated_seconds);
+  for (size_t place : places) {
     const Candidate& next = judging.judged()[place];
     if (!next.fits || !ranks_before(next, seed)) continue;
-    seed = next;
-    moved = true;
+    if (!best || gain(seed, next, thrifty) > gain(seed, *best, thrifty)) best = &next;
   }
-  return moved;
+  if (best) seed = *best;
+  return best != nullptr;
 }
 
 }  // namespace
 
+// Whoever takes what saves most at once may be left without room for the rest; whoever takes what saves most
+// for a byte goes the same way under every limit, as far as it leads.
 void climb(Judging& judging, const CostBook& book, const Freedom& freedom) {
-  for (Candidate& seed : seeds_of(judging, book))
-    for (int steps = 0; steps < kSteps && !judging.stopped() && step(judging, book, freedom, seed);)
-      ++steps;
+  for (const Candidate& seed : seeds_of(judging, book))
+    for (bool thrifty : {false, true}) {
+      Candidate here = seed;
+      for (int steps = 0; steps < kSteps && !judging.stopped(); ++steps)
+        if (!step(judging, book, freedom, thrifty, here)) break;
+    }
 }
 
 }  // namespace partita

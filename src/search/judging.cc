@@ -140,10 +140,12 @@ std::optional<Plan> Judging::write(const Entry& entry) {
   return std::nullopt;
 }
 
-bool Judging::is_new(Plan plan) {
+std::string Judging::text_of(Plan plan) {
   plan.summary.clear();
-  return known_.insert(to_json(plan)).second;
+  return to_json(plan);
 }
+
+bool Judging::is_new(const Plan& plan) { return known_.try_emplace(text_of(plan)).second; }
 
 Plan Judging::textbook(const RecipeSpec& spec) {
   if (!recipes_) recipes_.emplace(book_.model());
@@ -184,7 +186,9 @@ void Judging::judge_round(const Round& round) {
   });
   for (size_t i = 0; i < round.size(); ++i) {
     if (failed[i]) work_left_ += work_of(round[i].first.spec), refuse(round[i].first, *failed[i]);
-    if (made[i]) take(round[i].first, *std::move(made[i]));
+    if (!made[i]) continue;
+    known_[text_of(round[i].second)] = judged_.size();
+    take(round[i].first, *std::move(made[i]));
   }
 }
 
@@ -221,8 +225,12 @@ void Judging::retry(const Entry& entry, const Candidate& candidate) {
 
 std::vector<size_t> Judging::judge_all(std::vector<Plan> plans, const RecipeSpec& spec, Seconds estimated) {
   std::vector<Plan> tried;
+  std::vector<size_t> places;
   for (Plan& plan : plans) {
-    if (work_of(spec) > work_left_ || !is_new(plan)) continue;
+    auto known = known_.find(text_of(plan));
+    if (known != known_.end() && known->second) places.push_back(*known->second);
+    if (known != known_.end() || work_of(spec) > work_left_) continue;
+    is_new(plan);
     work_left_ -= work_of(spec);
     tried.push_back(std::move(plan));
   }
@@ -234,14 +242,14 @@ std::vector<size_t> Judging::judge_all(std::vector<Plan> plans, const RecipeSpec
       made[i].reset();  // not every mixture can be lowered
     }
   });
-  std::vector<size_t> places;
-  for (std::optional<Candidate>& next : made) {
-    if (!next) continue;
-    next->spec = spec;
-    next->estimated_seconds = estimated;
-    if (next->fits) best_ = std::min(best_, next->step_seconds);
+  for (size_t i = 0; i < tried.size(); ++i) {
+    if (!made[i]) continue;
+    known_[text_of(tried[i])] = judged_.size();
     places.push_back(judged_.size());
-    judged_.push_back(*std::move(next));
+    made[i]->spec = spec;
+    made[i]->estimated_seconds = estimated;
+    if (made[i]->fits) best_ = std::min(best_, made[i]->step_seconds);
+    judged_.push_back(*std::move(made[i]));
   }
   return places;
 }

@@ -41,7 +41,8 @@ class Judging {
 
   /// Judges until nothing that waits is worth it. `share` of the work that is left may be used.
   void rounds(double share = 1);
-  /// Judges plans of one recipe, those that are new and affordable; where they stand in `judged`.
+  /// Judges plans of one recipe, those that are new and affordable; where they and those that were judged before
+  /// stand in `judged`.
   std::vector<size_t> judge_all(std::vector<Plan> plans, const RecipeSpec& spec, Seconds estimated);
 
   /// Could its plans be judged, by the work that is left?
@@ -77,7 +78,8 @@ class Judging {
   Round next_round();
   std::optional<Plan> write(const Entry& entry);
   Plan textbook(const RecipeSpec& spec);
-  bool is_new(Plan plan);
+  static std::string text_of(Plan plan);
+  bool is_new(const Plan& plan);
   void refuse(const Entry& entry, const InputError& error);
   void judge_round(const Round& round);
   void take(const Entry& entry, Candidate candidate);
@@ -92,7 +94,7 @@ class Judging {
   std::optional<RecipeBook> recipes_;
   std::vector<Entry> entries_;
   std::vector<Candidate> judged_;
-  std::set<std::string> known_;  // plans, as text
+  std::map<std::string, std::optional<size_t>> known_;  // plans, as text; where they stand, once judged
   std::set<Character> characters_;
   std::map<Kind, double> ratios_;  // seconds judged over expected, at least
   double least_ratio_ = 1;         // of estimates

@@ -129,25 +129,39 @@ int level_below(int level, const Freedom& freedom) {
   return level;
 }
 
+/// The plan with these groups stored at the next open level below.
+Plan with_less_cut(const Plan& plan, const std::map<std::string, GroupStorage>& groups,
+                   const std::vector<std::string>& changed, const Freedom& freedom) {
+  Plan next = plan;
+  std::map<std::string, GroupStorage> after = groups;
+  for (const std::string& name : changed) after[name].level = level_below(after[name].level, freedom);
+  next.store.clear();
+  for (const auto& [name, group] : after)
+    if (group.level > 0)
+      next.store.push_back({.params = name,
+                            .axis = group.axis,
+                            .reduce = group.level > 1 ? group.reduce : "each",
+                            .what = kLevels[group.level]});
+  int64_t ranks = 1;
+  for (const MeshAxis& axis : plan.mesh)
+    ranks *= axis.name == groups.at(changed[0]).axis ? axis.size : 1;
+  next.summary = storage_summary(plan.summary, after, ranks);
+  return next;
+}
+
+/// Each group on its own, and the smallest 2, 4, 8 ... at once: biases and norms cost little to keep, and there
+/// are many of them.
 void add_storage(const Model& model, const Plan& plan, const Freedom& freedom, std::vector<Plan>& out) {
   std::map<std::string, GroupStorage> groups = groups_of(model, plan);
-  for (const auto& [changed, before] : groups) {
-    int below = level_below(before.level, freedom);
-    if (below == before.level) continue;
-    Plan next = plan;
-    std::map<std::string, GroupStorage> after = groups;
-    after[changed].level = below;
-    next.store.clear();
-    for (const auto& [name, group] : after)
-      if (group.level > 0)
-        next.store.push_back({.params = name,
-                              .axis = group.axis,
-                              .reduce = group.level > 1 ? group.reduce : "each",
-                              .what = kLevels[group.level]});
-    int64_t ranks = 1;
-    for (const MeshAxis& axis : plan.mesh) ranks *= axis.name == before.axis ? axis.size : 1;
-    next.summary = storage_summary(plan.summary, after, ranks);
-    out.push_back(std::move(next));
+  std::vector<std::pair<Bytes, std::string>> open;
+  for (const auto& [name, group] : groups)
+    if (level_below(group.level, freedom) != group.level) open.emplace_back(group.bytes, name);
+  for (const auto& [bytes, name] : open) out.push_back(with_less_cut(plan, groups, {name}, freedom));
+  std::sort(open.begin(), open.end());
+  for (size_t count = 2; count <= open.size(); count *= 2) {
+    std::vector<std::string> smallest;
+    for (size_t k = 0; k < count; ++k) smallest.push_back(open[k].second);
+    out.push_back(with_less_cut(plan, groups, smallest, freedom));
   }
 }
 
