@@ -105,8 +105,11 @@ def cpu_seconds(call):
 def medians(rounds, *calls):
     for call in calls * 2:
         call()
-    seconds = [[cpu_seconds(call) for call in calls] for _ in range(rounds)]
-    return [statistics.median(column) for column in zip(*seconds)]
+    seconds = [[] for _ in calls]
+    for turn in range(rounds):
+        for k in range(len(calls))[::-1 if turn % 2 else 1]:
+            seconds[k].append(cpu_seconds(calls[k]))
+    return [statistics.median(column) for column in seconds]
 
 
 def weights_of(module, model):
@@ -176,7 +179,7 @@ def coshard(pieces=8, batch=2):
 
 
 # layers, hidden, heads, vocabulary, batch, sequence, ranks, parameters in pieces, slices, rounds
-SLICES = (2, 512, 8, 1024, 8, 128, 2, "*.mlp.*.weight", 4, 9)
+SLICES = (2, 512, 8, 1024, 8, 256, 2, "*.mlp.*.weight", 4, 25)
 
 
 def slices(layers, hidden, heads, vocabulary, batch, sequence, ranks, pattern, count, rounds):

@@ -1,9 +1,9 @@
 // planner_campaign budgets MODEL CLUSTER[,CLUSTER] [--batch B] [--dtype D] [--limits 10] [--seed 1] [--run]
-// [--write F.md] Plans for ten memory limits, from the least that any rival needs to what the fastest does, against
-// every recipe and 100 random plans that fit: is one of them faster in the simulator, is a plan over its
-// limit, is one slower than another with less memory. --run: two steps of every plan on thread ranks, whose
-// counted peak must be the predicted one. MODEL `all`: eight small models; those with convolutions in float64
-// unless a dtype is named. --write: a table of all of it.
+// [--write F.md] Plans for ten memory limits, from the least that any rival needs to what the fastest does,
+// against every recipe and 100 random plans that fit: is one of them faster in the simulator, is a plan over
+// its limit, is one slower than another with less memory. --run: two steps of every plan on thread ranks,
+// whose counted peak must be the predicted one. MODEL `all`: eight small models; those with convolutions in
+// float64 unless a dtype is named. --write: a table of all of it.
 //
 // planner_campaign agree MODEL CLUSTER [--batch B]: estimates against the lowered and simulated plan.
 #include <fmt/format.h>

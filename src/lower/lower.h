@@ -80,8 +80,8 @@ Prepared prepare(const Model& model, Form form);
 Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log);
 /// The same without writing down every rank: its cost grows with the classes of ranks.
 FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan);
-/// Of the same the first micro-batch alone, and what stands before and after all of them: to be measured, not to
-/// be run. REQUIRES: one stage, no overlap.
+/// Of the same the first micro-batch alone, and what stands before and after all of them: to be measured, not
+/// to be run. REQUIRES: one stage, no overlap.
 FoldedProgram lower_first_microbatch(const Prepared& prepared, const Plan& plan);
 
 /// REQUIRES (of the input): check(plan) is empty, else InputError with its first sentence.

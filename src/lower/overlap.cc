@@ -48,8 +48,8 @@ bool alike(const Meeting& meeting) {
   });
 }
 
-/// Meetings of a Program in which some bring other things than others; nothing where some rank waits for ever.
-/// Ranks of one site have the same values in the same slots.
+/// Meetings of a Program in which some bring other things than others; nothing where some rank waits for
+/// ever. Ranks of one site have the same values in the same slots.
 std::optional<std::set<Meeting>> mixed_meetings(const Program& program) {
   std::set<Meeting> meetings;
   Walker walker(program);

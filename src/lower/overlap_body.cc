@@ -91,7 +91,8 @@ class Prefetch {
       Instr wait{.kind = InstrKind::kWait, .in = start.out, .drop = std::move(start.drop)};
       start.later = true;
       start.drop.clear();
-      for (size_t i = gather.lead; i < gather.at; ++i) starts[gather.start].push_back(std::move(body_.instrs[i]));
+      for (size_t i = gather.lead; i < gather.at; ++i)
+        starts[gather.start].push_back(std::move(body_.instrs[i]));
       starts[gather.start].push_back(std::move(start));
       waits[gather.use].push_back(std::move(wait));
       for (size_t i = gather.lead; i <= gather.at; ++i) gone[i] = true;
@@ -100,7 +101,8 @@ class Prefetch {
     out.reserve(body_.instrs.size() + gathers_.size());
     for (size_t i = 0; i < body_.instrs.size(); ++i) {
       for (std::vector<Instr>* before : {&waits[i], &starts[i]})
-        out.insert(out.end(), std::make_move_iterator(before->begin()), std::make_move_iterator(before->end()));
+        out.insert(out.end(), std::make_move_iterator(before->begin()),
+                   std::make_move_iterator(before->end()));
       if (!gone[i]) out.push_back(std::move(body_.instrs[i]));
     }
     return out;
@@ -164,8 +166,7 @@ class Delay {
 
   bool meets(const Instr& instr, const Pending& pending) const {
     bool found = false;
-    for_each_slot(instr,
-                  [&](Slot slot) { found = found || pending.roots.contains(names_.root(slot)); });
+    for_each_slot(instr, [&](Slot slot) { found = found || pending.roots.contains(names_.root(slot)); });
     return found;
   }
 
@@ -173,8 +174,8 @@ class Delay {
     const Instr& instr = instrs_[i];
     land_all([&](const Pending& one) { return !joins(instr, one) && meets(instr, one); });
     names_.make(instr);
-    auto whose = std::find_if(pending_.begin(), pending_.end(),
-                              [&](const Pending& one) { return joins(instr, one); });
+    auto whose =
+        std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) { return joins(instr, one); });
     if (whose != pending_.end()) return join(i, *whose);
     if (waits_[i]) return start(i);
     out_.push_back(std::move(instrs_[i]));

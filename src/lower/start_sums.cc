@@ -33,7 +33,8 @@ class Mover {
   /// False: there is nothing to move.
   bool run() {
     find_moves();
-    if (std::all_of(moves_.begin(), moves_.end(), [](const auto& moves) { return moves.empty(); })) return false;
+    if (std::all_of(moves_.begin(), moves_.end(), [](const auto& moves) { return moves.empty(); }))
+      return false;
     agree();
     bool any = false;
     for (size_t r = 0; r < program_.ranks.size(); ++r) {
@@ -110,8 +111,7 @@ class Mover {
       if (!runs) continue;
       const Touched& there = touched(action.body);
       if (out != in && there.contains(out)) return std::nullopt;
-      if (auto found = there.find(in); found != there.end())
-        return Move{.action = a, .after = found->second};
+      if (auto found = there.find(in); found != there.end()) return Move{.action = a, .after = found->second};
     }
     return std::nullopt;
   }
@@ -151,9 +151,8 @@ class Mover {
     for (auto& [action, added] : additions(moves, end))
       rank.actions[action].body = with(rank.actions[action].body, added);
     for (const Move& move : moves) leave_wait(end.instrs[move.from], move.waited);
-    std::erase_if(end.instrs, [](const Instr& instr) {
-      return instr.kind == InstrKind::kWait && instr.in.empty();
-    });
+    std::erase_if(end.instrs,
+                  [](const Instr& instr) { return instr.kind == InstrKind::kWait && instr.in.empty(); });
     last.body = known(last.body, std::move(end));
   }
 
@@ -218,7 +217,7 @@ class Mover {
 
   Program& program_;
   std::vector<std::optional<Touched>> touched_;  // by body, where it was asked for
-  std::vector<std::vector<Move>> moves_;          // by rank
+  std::vector<std::vector<Move>> moves_;         // by rank
   std::map<BodyId, std::vector<BodyId>> made_;
   int32_t first_slot_ = 0;
 };

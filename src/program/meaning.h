@@ -98,8 +98,8 @@ Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, const 
 /// The leaf a cut names. Refused unless it exists in the value and outer and inner are the sizes around it.
 const Span& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut);
 
-/// Zeros belong to no tensor, so their types alone say what they become: Refused unless `out` is `in` with the
-/// dimension that is cut grown to all pieces.
+/// Zeros belong to no tensor, so their types alone say what they become: Refused unless `out` is `in` with
+/// the dimension that is cut grown to all pieces.
 void check_join(const Instr& instr, const TensorType& in, const TensorType& out);
 
 /// Refused unless `type` is that of a value with this meaning: local shape and its dtype; one float64 for a

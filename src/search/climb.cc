@@ -36,11 +36,14 @@ struct Start {
 /// The fastest, what may come to most, the next fastest ...
 std::vector<Start> in_turns(std::vector<Start> starts) {
   auto by = [&](auto key) {
-    std::stable_sort(starts.begin(), starts.end(), [&](const Start& a, const Start& b) { return key(a) < key(b); });
+    std::stable_sort(starts.begin(), starts.end(),
+                     [&](const Start& a, const Start& b) { return key(a) < key(b); });
     return starts;
   };
-  std::vector<Start> hopeful = by([](const Start& one) { return std::pair(one.bound, one.plan->step_seconds); });
-  std::vector<Start> fastest = by([](const Start& one) { return std::pair(one.plan->step_seconds, one.bound); });
+  std::vector<Start> hopeful =
+      by([](const Start& one) { return std::pair(one.bound, one.plan->step_seconds); });
+  std::vector<Start> fastest =
+      by([](const Start& one) { return std::pair(one.plan->step_seconds, one.bound); });
   std::vector<Start> out;
   for (size_t i = 0; i < starts.size(); ++i) {
     out.push_back(fastest[i]);

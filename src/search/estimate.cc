@@ -76,7 +76,8 @@ class Run {
     once_.assign(schedule_.devices, 0);
     std::set<std::pair<int, size_t>> seen;  // device, parameter that several units read
     std::vector<StoringCost> fastest;
-    for (const ParameterCost& parameter : table_.keep.parameters) fastest.push_back(fastest_storing(parameter));
+    for (const ParameterCost& parameter : table_.keep.parameters)
+      fastest.push_back(fastest_storing(parameter));
     for (int s = 0; s < schedule_.stages; ++s)
       for (int u = range(s).begin; u < range(s).end; ++u) {
         add_unit(stages_[s], table_.keep.units[stands_for_[u]]);

@@ -38,12 +38,13 @@ class Estimator {
   /// The same of the recipe as it is written: everything stored as its `zero` says, all repeated modules
   /// computed again or none.
   Seconds bound_as_written(const RecipeSpec& spec) const;
-  /// Seconds of the estimate if memory were without end, which no other is below; 0 where it is refused. Takes
-  /// a fraction of the time of an estimate.
+  /// Seconds of the estimate if memory were without end, which no other is below; 0 where it is refused.
+  /// Takes a fraction of the time of an estimate.
   Seconds unlimited(const RecipeSpec& spec, const Freedom& freedom) const;
   /// Would nothing of it fit, as far as its stages are cut evenly?
   bool overflows(const RecipeSpec& spec, const Freedom& freedom) const;
-  /// The best choice of what to store whole and what to compute again, stages cut evenly, or as `firsts` says.
+  /// The best choice of what to store whole and what to compute again, stages cut evenly, or as `firsts`
+  /// says.
   Estimate estimate(const RecipeSpec& spec, const Freedom& freedom,
                     const std::vector<int>& firsts = {}) const;
 

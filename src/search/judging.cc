@@ -13,9 +13,9 @@ namespace {
 constexpr size_t kRound = 8;
 /// Work is counted in ops: to lower one costs as much as to walk it for so many micro-batches.
 constexpr int64_t kLowering = 10;
-constexpr int64_t kWorkPerEffort = 100'000;  // about 0.1 s of one core; times the square of the effort
-constexpr int64_t kCheapWork = 80'000;       // of a plan that is judged without counting how many
-constexpr int64_t kMostWork = 4'000'000;     // of one plan: some seconds
+constexpr int64_t kWorkPerEffort = 100'000;       // about 0.1 s of one core; times the square of the effort
+constexpr int64_t kCheapWork = 80'000;            // of a plan that is judged without counting how many
+constexpr int64_t kMostWork = 4'000'000;          // of one plan: some seconds
 constexpr int kCostlyRound = 2, kMostCostly = 8;  // of the others: side by side; in all, until one fits
 /// Of expectations of one kind some are off by less than those that were judged. Estimates are of the very
 /// plan; recipes do not cut their stages quite as evenly as is expected of them, and what they need is up to
@@ -77,7 +77,8 @@ int64_t Judging::work_of(const RecipeSpec& spec) const {
 
 bool Judging::cheap(const RecipeSpec& spec) const { return work_of(spec) <= kCheapWork; }
 
-// Of plans that each cost as much as many small ones, a few are judged; more only as long as none of them fits.
+// Of plans that each cost as much as many small ones, a few are judged; more only as long as none of them
+// fits.
 bool Judging::affordable(int64_t work) const {
   if (work <= kCheapWork) return work <= work_left_;
   int most = best_ == HUGE_VAL ? kMostCostly : (request_.effort + 1) / 2;

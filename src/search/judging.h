@@ -41,8 +41,8 @@ class Judging {
 
   /// Judges until nothing that waits is worth it. `share` of the work that is left may be used.
   void rounds(double share = 1);
-  /// Judges plans of one recipe, those that are new and affordable; where they and those that were judged before
-  /// stand in `judged`.
+  /// Judges plans of one recipe, those that are new and affordable; where they and those that were judged
+  /// before stand in `judged`.
   std::vector<size_t> judge_all(std::vector<Plan> plans, const RecipeSpec& spec, Seconds estimated);
 
   /// Could its plans be judged, by the work that is left?

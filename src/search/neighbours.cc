@@ -83,7 +83,8 @@ std::string storage_summary(const std::string& before, const std::map<std::strin
   constexpr std::string_view kReplicas = "replicas of ";
   size_t copies = before.find(kReplicas);
   size_t begin = copies == before.npos ? 0 : copies + kReplicas.size();
-  size_t inside = before.find(" (", begin), rest = std::min(before.find(" x ", begin), before.find(", ", begin));
+  size_t inside = before.find(" (", begin),
+         rest = std::min(before.find(" x ", begin), before.find(", ", begin));
   if (inside < rest) rest = before.find(')', inside) + 1;
   return fmt::format("{}{}{} ({}){}", before.substr(0, begin),
                      before.compare(begin, 2, "ep") == 0 ? "ep" : "osdp", ranks, fmt::join(parts, ", "),
@@ -143,14 +144,13 @@ Plan with_less_cut(const Plan& plan, const std::map<std::string, GroupStorage>& 
                             .reduce = group.level > 1 ? group.reduce : "each",
                             .what = kLevels[group.level]});
   int64_t ranks = 1;
-  for (const MeshAxis& axis : plan.mesh)
-    ranks *= axis.name == groups.at(changed[0]).axis ? axis.size : 1;
+  for (const MeshAxis& axis : plan.mesh) ranks *= axis.name == groups.at(changed[0]).axis ? axis.size : 1;
   next.summary = storage_summary(plan.summary, after, ranks);
   return next;
 }
 
-/// Each group on its own, and the smallest 2, 4, 8 ... at once: biases and norms cost little to keep, and there
-/// are many of them.
+/// Each group on its own, and the smallest 2, 4, 8 ... at once: biases and norms cost little to keep, and
+/// there are many of them.
 void add_storage(const Model& model, const Plan& plan, const Freedom& freedom, std::vector<Plan>& out) {
   std::map<std::string, GroupStorage> groups = groups_of(model, plan);
   std::vector<std::pair<Bytes, std::string>> open;

@@ -205,7 +205,8 @@ class Search {
     bool last = fitting_.count() == 0 || all_again(tried.front());
     std::vector<RecipeSpec> out;
     for (const Estimate& estimate : tried)
-      for (RecipeSpec& spec : partita::in_pieces(estimate.spec, freedom_, last)) out.push_back(std::move(spec));
+      for (RecipeSpec& spec : partita::in_pieces(estimate.spec, freedom_, last))
+        out.push_back(std::move(spec));
     return out;
   }
 
@@ -243,7 +244,7 @@ class Search {
   Freedom freedom_;
   bool large_ = false;  // estimates take longer, and few of them are judged
   Leaders fitting_;
-  std::vector<Estimate> beyond_;  // a heap: those of least memory, the worst of them first
+  std::vector<Estimate> beyond_;    // a heap: those of least memory, the worst of them first
   Seconds open_bound_ = HUGE_VAL;   // of recipes that were left out
   Seconds least_bound_ = HUGE_VAL;  // of the others
   SearchResult result_;

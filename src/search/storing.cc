@@ -45,7 +45,8 @@ StoringCost StoringPrices::find_cost(const ParameterCost& parameter, Storing sto
   };
   StoringCost cost;
   if (storing == Storing::kWhole) {
-    cost.once = parameter.summed + collective("all_reduce", gradient, parameter.apart ? across_ : all_) + update(parameter, 1);
+    cost.once = parameter.summed + collective("all_reduce", gradient, parameter.apart ? across_ : all_) +
+                update(parameter, 1);
     cost.ended = own + gradient + states;
     cost.looping = own + states + (summed ? gradient : 0);
     return cost;
@@ -56,8 +57,8 @@ StoringCost StoringPrices::find_cost(const ParameterCost& parameter, Storing sto
   Seconds scatter = collective("reduce_scatter", gradient, inside_);
   Seconds across = collective("all_reduce", piece(gradient, size_), across_);
   Bytes sums = each ? piece(gradient, size_) : gradient;
-  cost.once = parameter.summed + update(parameter, size_) + across + (each ? 0 : scatter) +
-              (cut ? 0 : gather);
+  cost.once =
+      parameter.summed + update(parameter, size_) + across + (each ? 0 : scatter) + (cut ? 0 : gather);
   cost.backward = each ? scatter + add(piece(gradient, size_)) : 0;
   if (each) cost.scattered = gradient;
   if (cut) {

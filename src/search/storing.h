@@ -40,8 +40,8 @@ struct StoringCost {
   Bytes scattered = 0;                // for a short while in backward: the whole gradient, before it is cut
 };
 
-/// Prices of the data parallel ranks of a recipe's mesh. What is cut is cut over the ranks of one replica; its
-/// gradients are then summed over replicas, after the last micro-batch. For one thread.
+/// Prices of the data parallel ranks of a recipe's mesh. What is cut is cut over the ranks of one replica;
+/// its gradients are then summed over replicas, after the last micro-batch. For one thread.
 class StoringPrices {
  public:
   StoringPrices(const Prices& prices, const RecipeSpec& spec);
@@ -49,7 +49,9 @@ class StoringPrices {
   /// `loops`: more than one micro-batch, so that gradients are summed up. The parameter must outlive it.
   const StoringCost& cost(const ParameterCost& parameter, Storing storing, bool loops) const;
   /// Can it be cut into pieces for all ranks?
-  bool cuts(const ParameterCost& parameter) const { return size_ > 1 && !parameter.apart && parameter.longest >= size_; }
+  bool cuts(const ParameterCost& parameter) const {
+    return size_ > 1 && !parameter.apart && parameter.longest >= size_;
+  }
   /// Ranks that a parameter may be cut over.
   int64_t size() const { return size_; }
 

@@ -385,6 +385,19 @@ TEST(Lower, EqualMicroBatchesAndRanksShareBodies) {
   EXPECT_EQ(few.program.bodies.size(), many.program.bodies.size());
 }
 
+// Where micro-batches are equal, the first is like all others.
+TEST(Lower, TheFirstMicroBatchAlone) {
+  Model model = captured("gpt2-tiny4");
+  for (const RecipeSpec& spec :
+       {RecipeSpec{.tp = 2, .microbatches = 4}, {.recompute = true, .microbatches = 4}, {.dp = 2}}) {
+    Plan plan = recipe(model, spec);
+    Prepared prepared = prepare(model, form_of(plan));
+    FoldedProgram all = lower_folded(prepared, plan), first = lower_first_microbatch(prepared, plan);
+    EXPECT_EQ(all.program.bodies, first.program.bodies) << plan.summary;
+    EXPECT_LE(first.program.microbatches, 2) << plan.summary;
+  }
+}
+
 /// Instructions that rank 0 runs, in order.
 std::vector<const Instr*> run_by_rank_0(const Program& program) {
   std::vector<const Instr*> out;
@@ -459,7 +472,8 @@ TEST(Lower, OverlapKeepsMeetingsTogether) {
   program.ranks.resize(2);
   auto local = [](int32_t index) { return Slot{Space::kLocal, index}; };
   auto gather = [](Slot in, Slot out, int32_t type) {
-    return Instr{.kind = InstrKind::kAllGather, .in = {in}, .out = {out}, .types = {TypeId{type}}, .group = 0};
+    return Instr{
+        .kind = InstrKind::kAllGather, .in = {in}, .out = {out}, .types = {TypeId{type}}, .group = 0};
   };
   auto use = [&](int32_t of, int32_t made) {
     return Instr{.kind = InstrKind::kMove, .in = {local(of)}, .out = {local(made)}, .drop = {local(of)}};
@@ -467,9 +481,14 @@ TEST(Lower, OverlapKeepsMeetingsTogether) {
   for (int32_t r = 0; r < 2; ++r) {
     Slot first{Space::kRank, 0}, second{Space::kRank, 1}, third{Space::kRank, 2};
     Body body{.name = "step", .locals = 8};
-    body.instrs = {gather(first, local(0), r),    use(0, 1), gather(local(1), local(2), 0),
-                   gather(second, local(3), 0),   use(3, 4), gather(third, local(5), 0),
-                   use(5, 6),                     use(2, 7)};
+    body.instrs = {gather(first, local(0), r),
+                   use(0, 1),
+                   gather(local(1), local(2), 0),
+                   gather(second, local(3), 0),
+                   use(3, 4),
+                   gather(third, local(5), 0),
+                   use(5, 6),
+                   use(2, 7)};
     program.bodies.push_back(body);
     program.ranks[r] = {.actions = {{.body = BodyId{r}}}, .groups = {{0, 1}}};
     program.ranks[r].rank_slots = 3;

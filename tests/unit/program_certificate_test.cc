@@ -421,7 +421,7 @@ SmallProgram started_program() {
     };
     if (body.name == "after")
       *std::find_if(body.instrs.begin(), body.instrs.end(), is_sum) = {.kind = InstrKind::kWait,
-                                                                      .in = {small.sum(kGw2)}};
+                                                                       .in = {small.sum(kGw2)}};
     auto adds = std::find_if(body.instrs.begin(), body.instrs.end(), [&](const Instr& instr) {
       return instr.kind == InstrKind::kAdd && instr.in[0] == small.sum(kGw2);
     });
@@ -472,9 +472,7 @@ TEST(Certificate, SeesAWaitWithoutAStartAndAStartWithoutAWait) {
              (instr.in[0] == small.sum(kGw2) || instr.in[0] == small.slot(kW2));
     });
   std::vector<std::string> wrong = certify(small.model, small.atoms, left);
-  auto waits = [](const std::string& text) {
-    return text == "rank 0: never waits for the transfer of r5";
-  };
+  auto waits = [](const std::string& text) { return text == "rank 0: never waits for the transfer of r5"; };
   EXPECT_EQ(std::count_if(wrong.begin(), wrong.end(), waits), 1);
 }
 
@@ -486,9 +484,8 @@ TEST(Certificate, SeesChangesOfWhatIsGathered) {
     Program program = small.program;
     size_t rank = 0;  // each has a body of its own
     for (Body& body : program.bodies) {
-      auto gather = std::find_if(body.instrs.begin(), body.instrs.end(), [](const Instr& instr) {
-        return instr.kind == InstrKind::kAllGather;
-      });
+      auto gather = std::find_if(body.instrs.begin(), body.instrs.end(),
+                                 [](const Instr& instr) { return instr.kind == InstrKind::kAllGather; });
       if (gather == body.instrs.end()) continue;
       gather->later = true;
       Instr wait{.kind = InstrKind::kWait, .in = gather->out, .drop = std::exchange(gather->drop, {})};

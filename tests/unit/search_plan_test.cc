@@ -68,6 +68,7 @@ TEST(Estimate, AgreesWithTheLoweredPlan) {
     for (Bytes memory : {Bytes{1} << 40, Bytes{2} << 30}) {
       Estimate estimate = estimator.estimate(spec, {.memory = memory});
       ASSERT_EQ(estimate.refused, "");
+      EXPECT_LE(estimator.unlimited(spec, {.memory = memory}), estimate.seconds * (1 + 1e-12));
       Plan plan = write_plan(book, estimate);
       Lowered lowered = lower(model, plan);
       Trace trace = simulate(lowered.model, lowered.program, prices);
