@@ -179,7 +179,7 @@ def coshard(pieces=8, batch=2):
 
 
 # layers, hidden, heads, vocabulary, batch, sequence, ranks, parameters in pieces, slices, rounds
-SLICES = (2, 512, 8, 1024, 8, 256, 2, "*.mlp.*.weight", 4, 25)
+SLICES = (2, 512, 8, 1024, 8, 128, 2, "*.mlp.*.weight", 4, 25)
 
 
 def slices(layers, hidden, heads, vocabulary, batch, sequence, ranks, pattern, count, rounds):
