@@ -74,7 +74,10 @@ std::string show_peaks(const std::vector<Bytes>& peaks) {
 void dump(const std::string& folder, const Model& model, const Plan& plan, const std::string& file) {
   PhaseLog log{.keep = true};
   Lowered lowered = lower_unproved(model, plan, log, file);
-  std::filesystem::create_directories(folder);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    input_error("--dump-dir {}: cannot make this folder: {}; try another name", folder, failed.message());
   // The Model whose ops the Program names: softmax, losses and norms may be taken apart in it.
   write_file(fmt::format("{}/00-model.json", folder), to_json(lowered.model));
   int number = 1;
