@@ -2,9 +2,10 @@
 
 Bytes above the parameters, counted by the allocator in eager PyTorch and in ours, beside what `partita lower` predicts.
 "holds": the caller keeps the output (logits) while backward runs; "drops": only the loss is kept. One thread each,
-interleaved, medians of CPU seconds.
+interleaved, medians of CPU seconds; every line in a process of its own, since what one model leaves in the C library's
+heap decides how often eager PyTorch asks the kernel for pages in the next.
 
-    python bench/lean.py [--json] [tokens] [coshard] [slices]     exits 1 when a line misses its limit
+    python bench/lean.py [--json] [gpt2] [hidden128] [coshard] [slices]     exits 1 when a line misses its limit
 """
 
 import itertools
@@ -28,10 +29,8 @@ from partita.native import library
 COMMAND = str(ROOT / "build/full/bin/partita") if (ROOT / "build/full/bin/partita").exists() else str(ROOT / "build/bin/partita")
 
 # layers, hidden, heads, vocabulary, batch, sequence, pieces, least cut, rounds
-TOKENS = {
-    "gpt2-124m, batch 2 x 256": (12, 768, 12, 50257, 2, 256, 8, 0.15, 7),
-    "hidden 128, 4 layers, batch 2 x 64": (4, 128, 4, 50257, 2, 64, 4, 0.50, 40),
-}
+GPT2 = (12, 768, 12, 50257, 2, 256, 8, 0.15, 7)
+HIDDEN128 = (4, 128, 4, 50257, 2, 64, 4, 0.50, 40)
 TIME = 1.05
 
 
@@ -203,24 +202,36 @@ def slices(layers, hidden, heads, vocabulary, batch, sequence, ranks, pattern, c
             "ok": exact and error < 1e-4 and transient[count] * count <= transient[1] and seconds[1] <= TIME * seconds[0]}
 
 
+LINES = {
+    "gpt2": ("head and loss in pieces, gpt2-124m, batch 2 x 256", lambda: tokens(*GPT2)),
+    "hidden128": ("head and loss in pieces, hidden 128, 4 layers, batch 2 x 64", lambda: tokens(*HIDDEN128)),
+    "coshard": ("co-shard with recompute, windows of 28 x 28", coshard),
+    "slices": ("OSDP, weights of MLPs in pieces, 4 slices", lambda: slices(*SLICES)),
+}
+
+
+def apart(line):
+    """A line in a new process."""
+    done = subprocess.run([sys.executable, __file__, "--json", line], stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)
+
+
+def show(answer):
+    for name, values in answer.items():
+        print(name)
+        for key, value in values.items():
+            shown = f"{value / 1e6:.1f} MB ({value} bytes)" if isinstance(value, int) and value > 1 else value
+            print(f"    {key}: {shown if not isinstance(value, float) else f'{value:.3g}'}")
+
+
 def main():
     torch.set_num_threads(1)
-    wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
+    wanted = [word for word in sys.argv[1:] if not word.startswith("-")] or list(LINES)
     answer = {}
-    if not wanted or "tokens" in wanted:
-        answer |= {f"head and loss in pieces, {name}": tokens(*size) for name, size in TOKENS.items()}
-    if not wanted or "coshard" in wanted:
-        answer["co-shard with recompute, windows of 28 x 28"] = coshard()
-    if not wanted or "slices" in wanted:
-        answer["OSDP, weights of MLPs in pieces, 4 slices"] = slices(*SLICES)
-    if "--json" in sys.argv:
-        print(json.dumps(answer, indent=2))
-    else:
-        for name, values in answer.items():
-            print(name)
-            for key, value in values.items():
-                shown = f"{value / 1e6:.1f} MB ({value} bytes)" if isinstance(value, int) and value > 1 else value
-                print(f"    {key}: {shown if not isinstance(value, float) else f'{value:.3g}'}")
+    for line in wanted:
+        name, measure = LINES[line]
+        answer |= {name: measure()} if len(wanted) == 1 else apart(line)
+    print(json.dumps(answer, indent=2)) if "--json" in sys.argv else show(answer)
     return 0 if all(values["ok"] for values in answer.values()) else 1
 
 

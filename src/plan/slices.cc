@@ -2,14 +2,23 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "model/row.h"
 
 namespace partita {
 namespace {
 
-constexpr std::string_view kSliced[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default",
-                                        "aten.embedding.default"};
+// What runs in slices. Adding up the terms of a product costs about what joining its pieces does; a lookup's
+// terms are as large as its result, and mostly zeros.
+struct Sliced {
+  std::string_view target;
+  bool sums_pay;
+};
+constexpr Sliced kSliced[] = {{"aten.mm.default", true},
+                              {"aten.addmm.default", true},
+                              {"aten.bmm.default", true},
+                              {"aten.embedding.default", false}};
 
 /// Forward ops that read a parameter, itself or a view of it.
 struct Readers {
@@ -30,14 +39,17 @@ Readers readers_of(const Model& model, TensorId parameter) {
   return readers;
 }
 
-enum class Fit { kNone, kSums, kPieces };
+enum class Fit { kNone, kSparseSums, kSums, kPieces };
 
 /// What cutting an atom leaves of an op's result.
-Fit fit_of(const OpLoops& op, AtomId atom) {
-  for (const Loop& loop : op.loops) {
+Fit fit_of(const Op& op, const OpLoops& loops, AtomId atom) {
+  auto row = std::find_if(std::begin(kSliced), std::end(kSliced),
+                          [&](const Sliced& s) { return s.target == op.target; });
+  if (row == std::end(kSliced)) return Fit::kNone;
+  for (const Loop& loop : loops.loops) {
     if (loop.atom != atom || loop.frozen) continue;
     bool sums = std::find(loop.roles.begin(), loop.roles.end(), LoopRole::kPartial) != loop.roles.end();
-    return sums ? Fit::kSums : Fit::kPieces;
+    return !sums ? Fit::kPieces : row->sums_pay ? Fit::kSums : Fit::kSparseSums;
   }
   return Fit::kNone;
 }
@@ -47,18 +59,20 @@ Fit fit_of(const OpLoops& op, AtomId atom) {
 std::optional<LoopRule> slice_rule(const Model& model, const Atoms& atoms, TensorId parameter,
                                    int64_t slices) {
   Readers readers = readers_of(model, parameter);
-  for (size_t i : readers.others)
-    if (std::find(std::begin(kSliced), std::end(kSliced), model.ops[i].target) == std::end(kSliced))
-      return std::nullopt;
-  Fit best = Fit::kNone;
+  auto fit_of_all = [&](AtomId atom) {
+    Fit fit = Fit::kPieces;
+    for (size_t i : readers.others) fit = std::min(fit, fit_of(model.ops[i], atoms.ops[i], atom));
+    return fit;
+  };
+  std::tuple<bool, int64_t, Fit> best;
   AtomId chosen;
   for (const std::vector<AtomId>& leaves : atoms[parameter])
     for (AtomId atom : leaves) {
-      if (atoms.sizes[atom.value] < slices) continue;
-      Fit fit = Fit::kPieces;
-      for (size_t i : readers.others) fit = std::min(fit, fit_of(atoms.ops[i], atom));
-      bool longer = chosen && atoms.sizes[atom.value] > atoms.sizes[chosen.value];
-      if (fit > best || (fit == best && fit != Fit::kNone && longer)) best = fit, chosen = atom;
+      int64_t length = atoms.sizes[atom.value];
+      Fit fit = fit_of_all(atom);
+      std::tuple here{fit > Fit::kSparseSums, length, fit};
+      if (length < slices || fit == Fit::kNone || (chosen && here <= best)) continue;
+      best = here, chosen = atom;
     }
   if (!chosen || readers.others.empty()) return std::nullopt;
   LoopRule rule{.name = "slice", .size = slices, .atoms = {atoms.names[chosen.value]}};
