@@ -31,12 +31,13 @@ struct Node {
 
 class Search {
  public:
-  Search(const ChoiceProblem& problem, int64_t work, double enough)
+  Search(const ChoiceProblem& problem, int64_t work, double enough, Seconds below)
       : problem_(problem),
         folded_(fold(problem)),
         thresholds_(thresholds_of(folded_.table)),
         work_(work),
-        enough_(std::max(enough, kRounding)) {}
+        enough_(std::max(enough, kRounding)),
+        best_(below) {}
 
   ChoiceAnswer run() {
     push(whole(thresholds_), std::vector<double>(problem_.moments(), 0.0));
@@ -93,7 +94,7 @@ class Search {
     open_.push({box, relaxed->bound, number_++, relaxed->multiplier});
     // What fits at the lowest threshold of a range fits. Worth it until some choice is known; then ranges are
     // better cut than filled.
-    if (best_ != HUGE_VAL && !box.single()) return;
+    if (!counts_.empty() && !box.single()) return;
     Table within = box.single() ? std::move(table) : restrict(folded_.table, lowest(thresholds_, box));
     if (possible(within, room)) keep(within, fill(within, room, relaxed->multiplier), *relaxed);
   }
@@ -125,7 +126,7 @@ class Search {
 
   void finish() {
     answer_.proved = left_open_ >= best_ * (1 - 1e-11);
-    if (best_ == HUGE_VAL) return;
+    if (counts_.empty()) return;
     answer_.best = measure(problem_, unfold(folded_, problem_, counts_));
     CHECK(answer_.best->worst_peak() <= problem_.budget);
     double seconds = answer_.best->seconds;
@@ -140,8 +141,9 @@ class Search {
   double enough_;
   std::priority_queue<Node> open_;
   int64_t number_ = 0;
-  double best_ = HUGE_VAL, left_open_ = HUGE_VAL;
-  OptionCounts counts_;  // of folded_.table
+  double best_;  // seconds of `counts_`; before there are any: that they have to be below
+  double left_open_ = HUGE_VAL;
+  OptionCounts counts_;  // of folded_.table; empty: none is known
   ChoiceAnswer answer_;
 };
 
@@ -151,8 +153,8 @@ double ChoiceAnswer::gap() const {
   return best && best->seconds > 0 ? (best->seconds - bound) / best->seconds : 0;
 }
 
-ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work, double enough) {
-  return Search(problem, work, enough).run();
+ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work, double enough, Seconds below) {
+  return Search(problem, work, enough, below).run();
 }
 
 }  // namespace partita

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <optional>
 
 #include "choose/problem.h"
@@ -10,7 +11,7 @@ namespace partita {
 inline constexpr int64_t kChoiceWork = 1'000'000;
 
 struct ChoiceAnswer {
-  std::optional<Choice> best;   // nothing: none fits, or (not proved) none was found
+  std::optional<Choice> best;   // nothing: none fits, or none was found
   bool proved = false;          // false: the work ran out, something better may exist
   Seconds bound = 0;            // no choice takes less; equal to best->seconds where that is proved
   Seconds relaxed_bound = 0;    // the same if operators could be shared between options
@@ -22,8 +23,10 @@ struct ChoiceAnswer {
 };
 
 /// The choice of fewest seconds within the budget, with a bound that says how far it may be from the best:
-/// nowhere (gap 0) unless `work` ran out, or a gap of `enough` was reached. Deterministic.
-/// REQUIRES: every operator has an option; bytes and transients have one number for each moment.
-ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work = kChoiceWork, double enough = 0);
+/// nowhere (gap 0) unless `work` ran out, or a gap of `enough` was reached. Choices of `below` seconds or
+/// more are not looked for. Deterministic. REQUIRES: every operator has an option; bytes and transients have
+/// one number for each moment.
+ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work = kChoiceWork, double enough = 0,
+                            Seconds below = HUGE_VAL);
 
 }  // namespace partita

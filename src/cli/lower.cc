@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/inputs.h"
+#include "cli/peaks.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
 #include "program/memory.h"
@@ -56,18 +57,6 @@ std::vector<Bytes> peaks_by_rank(const Model& model, const Program& program, con
   std::vector<Bytes> peaks;
   for (int32_t one : classes) peaks.push_back(memory[one].peak);
   return peaks;
-}
-
-/// Neighbours with the same peak in one line.
-std::string show_peaks(const std::vector<Bytes>& peaks) {
-  std::string text;
-  for (size_t first = 0, last = 0; first < peaks.size(); first = last) {
-    while (last < peaks.size() && peaks[last] == peaks[first]) ++last;
-    std::string who =
-        last - first > 1 ? fmt::format("ranks {}-{}", first, last - 1) : fmt::format("rank {}", first);
-    text += fmt::format("{}: peak {}\n", who, show_bytes(peaks[first]));
-  }
-  return text;
 }
 
 // Also of a program that the certificate will refuse: then it is what a report needs.

@@ -1,9 +1,11 @@
 #include "simulate/simulate.h"
 
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/inputs.h"
+#include "cli/peaks.h"
 #include "cli/plan_input.h"
 #include "cli/pricing.h"
 #include "cli/verbs.h"
@@ -17,6 +19,17 @@ struct Options {
   std::string plan, cluster, calibration, trace, contention = "on";
 };
 
+/// In classes of ranks, unless every event is asked for or ranks of one class do not run alike.
+Trace trace_of(const Options& options, const Model& model, const Plan& plan, const Prices& prices) {
+  Contention contention = options.contention == "on" ? Contention::kOn : Contention::kOff;
+  auto [prepared, folded] = lower_classes(model, plan, options.plan);
+  std::optional<Trace> trace;
+  if (options.trace.empty())
+    trace = simulate(prepared.model, folded.program, folded.fold, prices, contention);
+  return trace ? *std::move(trace)
+               : simulate(prepared.model, expand(folded.program, folded.fold), prices, contention);
+}
+
 void run(const Options& options, const Command& command) {
   Plan plan = load_plan(options.plan);
   Model model = load(options.model, plan);
@@ -27,18 +40,14 @@ void run(const Options& options, const Command& command) {
   const Cluster& cluster = prices.cluster();
   if (num_ranks(cluster) < plan.ranks())
     input_error("--cluster {}: {} devices, the plan needs {}", name, num_ranks(cluster), plan.ranks());
-  PhaseLog log;
-  Lowered lowered = lower_certified(model, plan, log, options.plan);
-  Contention contention = options.contention == "on" ? Contention::kOn : Contention::kOff;
-  Trace trace = simulate(lowered.model, lowered.program, prices, contention);
+  Trace trace = trace_of(options, model, plan, prices);
   if (!options.trace.empty()) write_file(options.trace, to_chrome(trace));
   std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n",
                                  plan.summary, cluster.name, show_seconds(trace.step_seconds),
                                  100 * trace.bubble, show_seconds(trace.exposed_comm_seconds));
   if (trace.hidden_comm_seconds > 0)
     text += fmt::format("{} of communication beside computing\n", show_seconds(trace.hidden_comm_seconds));
-  for (size_t r = 0; r < trace.peak_bytes.size(); ++r)
-    text += fmt::format("rank {}: peak {}\n", r, show_bytes(trace.peak_bytes[r]));
+  text += show_peaks(trace.peak_bytes);
   Json json = {{"step_seconds", trace.step_seconds},
                {"bubble", trace.bubble},
                {"peak_bytes", trace.peak_bytes},

@@ -9,11 +9,11 @@
 namespace partita {
 namespace {
 
-std::vector<int64_t> loop_sizes(const Label& label) {
-  std::vector<int64_t> sizes;
-  for (const LabelStep& step : label)
-    if (step.loop >= 0) sizes.push_back(step.size);
-  return sizes;
+/// Of the loop that span `d` of a region is of.
+int64_t loop_size(const Label& label, int d) {
+  auto step = label.begin();
+  while (step->loop < 0 || d-- > 0) ++step;
+  return step->size;
 }
 
 bool empty(const Region& region) {
@@ -30,34 +30,36 @@ Join join_anywhere(Span& into, const Span& other, int64_t size) {
   return Join::kMerged;
 }
 
-Join join(Region& into, const Region& other, const std::vector<int64_t>& sizes) {
+/// Changes `into` only where it merges.
+Join join(Region& into, const Region& other, const Label& label) {
   int differ = -1, differing = 0, free = -1;
   for (size_t d = 0; d < into.size(); ++d) {
     if (into[d] != other[d]) differ = static_cast<int>(d), ++differing;
     if (is_anywhere(into[d]) && is_anywhere(other[d])) free = static_cast<int>(d);
   }
-  if (differing == 0) return free < 0 ? Join::kTwice : join_anywhere(into[free], other[free], sizes[free]);
+  if (differing == 0)
+    return free < 0 ? Join::kTwice : join_anywhere(into[free], other[free], loop_size(label, free));
   for (size_t d = 0; d < into.size(); ++d) {
     if (!apart(into[d], other[d])) continue;
     if (differing > 1) return Join::kApart;
     return merge(into[d], other[d]) ? Join::kMerged : Join::kApart;
   }
   bool loose = is_anywhere(into[differ]) || is_anywhere(other[differ]);
-  return differing == 1 && loose ? join_anywhere(into[differ], other[differ], sizes[differ]) : Join::kTwice;
+  return differing == 1 && loose ? join_anywhere(into[differ], other[differ], loop_size(label, differ))
+                                 : Join::kTwice;
 }
 
 /// Adds one region to disjoint ones; false where it overlaps one of them.
-bool insert(std::vector<Region>& regions, Region region, const std::vector<int64_t>& sizes) {
+bool insert(std::vector<Region>& regions, Region region, const Label& label) {
   for (size_t i = 0; i < regions.size();) {
-    Region merged = regions[i];
-    Join how = join(merged, region, sizes);
+    Join how = join(regions[i], region, label);
     if (how == Join::kTwice) return false;
     if (how == Join::kApart) {
       ++i;
       continue;
     }
     // A grown region may now abut one that it did not touch before.
-    region = std::move(merged);
+    region = std::move(regions[i]);
     regions.erase(regions.begin() + static_cast<int64_t>(i));
     i = 0;
   }
@@ -125,7 +127,7 @@ void insert_all(Addend& into, const Addend& more) {
   auto from = more.terms.begin();
   for (auto& [label, regions] : into.terms) {
     for (const Region& region : from->second)
-      if (!insert(regions, region, loop_sizes(label))) throw Clash(Clash::kTwice, label, region);
+      if (!insert(regions, region, label)) throw Clash(Clash::kTwice, label, region);
     ++from;
   }
 }
@@ -138,27 +140,25 @@ Addend settled(Addend addend) {
   for (auto& [label, held] : addend.terms) {
     std::vector<Region> regions;
     for (const Region& region : held)
-      if (!empty(region) && !insert(regions, region, loop_sizes(label)))
-        throw Clash(Clash::kTwice, label, region);
+      if (!empty(region) && !insert(regions, region, label)) throw Clash(Clash::kTwice, label, region);
     out.terms[label] = std::move(regions);
   }
   return recognised(std::move(out));
 }
 
-Addend operator+(const Addend& left, const Addend& right) {
-  if (left.zero) return right;
-  if (right.zero) return left;
-  if (left.complete() && right.complete()) throw Clash(Clash::kBothWhole);
-  if (left.complete() || right.complete()) throw Clash(Clash::kOneWhole);
-  Addend a = left;
+Addend operator+(Addend a, const Addend& right) {
+  if (a.zero) return right;
+  if (right.zero) return a;
+  if (a.complete() && right.complete()) throw Clash(Clash::kBothWhole);
+  if (a.complete() || right.complete()) throw Clash(Clash::kOneWhole);
   // What micro-batches add up is this nearly always.
-  if (has_labels_of(left, right) && is_plain(left) && is_plain(right)) {
+  if (has_labels_of(a, right) && is_plain(a) && is_plain(right)) {
     insert_all(a, right);
     return recognised(std::move(a));
   }
   Addend b = right;
+  refine_missing(b, a);
   refine_missing(a, right);
-  refine_missing(b, left);
   for (auto* sides : {&a, &b})
     for (const auto& [label, regions] : sides->terms)
       if (!(sides == &a ? b : a).terms.contains(label)) throw Clash(Clash::kCutDifferently, label);
@@ -183,8 +183,8 @@ Region sum_along(const Label& label, const Region& region, int axis, const Inter
     return sum;
   }
   int64_t length = free < 0 ? 0 : region[free].length() * coordinates.length();
-  if (free < 0 || length > loop_sizes(label)[free]) throw Clash(Clash::kTwice, label, region);
-  sum[free] = settled(anywhere(length), loop_sizes(label)[free]);
+  if (free < 0 || length > loop_size(label, free)) throw Clash(Clash::kTwice, label, region);
+  sum[free] = settled(anywhere(length), loop_size(label, free));
   return sum;
 }
 
@@ -197,7 +197,7 @@ Addend sum_along(const Addend& addend, int axis, const Interval& coordinates) {
   for (const auto& [label, regions] : addend.terms) {
     std::vector<Region>& held = sum.terms[label];
     for (const Region& region : regions)
-      if (!insert(held, sum_along(label, region, axis, coordinates), loop_sizes(label)))
+      if (!insert(held, sum_along(label, region, axis, coordinates), label))
         throw Clash(Clash::kTwice, label, region);
   }
   return settled(std::move(sum));

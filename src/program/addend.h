@@ -49,7 +49,7 @@ Addend settled(Addend addend);
 
 /// The sum of two values of one tensor. Refused where something would count twice, or where the two are cut
 /// in different ways.
-Addend operator+(const Addend& a, const Addend& b);
+Addend operator+(Addend a, const Addend& b);
 
 /// The sum of what the ranks with these coordinates on a mesh axis hold, of one class of ranks. Refused as
 /// above.

@@ -120,7 +120,7 @@ Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
       refuse("{} and {} are different parts, they cannot be added", show_part(rules, sum),
              show_part(rules, next));
     try {
-      sum.addend = sum.addend + next.addend;
+      sum.addend = std::move(sum.addend) + next.addend;
     } catch (const Clash& clash) {
       refuse("adds up {}: {}", show_part(rules, sum), to_text(clash, rules.model, rules.atoms));
     }

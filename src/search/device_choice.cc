@@ -37,6 +37,7 @@ class DeviceProblem {
   DeviceChoice choose() {
     auto [known, fresh] = context_.known.try_emplace(signature());
     if (fresh) known->second = solve();
+    if (known->second.hopeless) return {.hopeless = true};
     list_items(known->second.gathered);
     return price(known->second.counts);
   }
@@ -58,7 +59,8 @@ class DeviceProblem {
     std::optional<SolvedDevice> cut = context_.prices.size() > 1 ? solve(true) : std::nullopt;
     if (whole && cut) return whole->seconds <= cut->seconds ? *whole : *cut;
     if (whole) return *whole;
-    return cut ? *cut : least();
+    if (cut) return *cut;
+    return context_.freedom.below < HUGE_VAL ? SolvedDevice{.hopeless = true} : least();
   }
 
   const UnitCost& cost(int unit, bool again) const { return (again ? again_ : &keep_)->units[unit]; }
@@ -163,7 +165,7 @@ class DeviceProblem {
     return out;
   }
 
-  /// Nothing: nothing fits.
+  /// Nothing: nothing fits, or nothing that is below Freedom::below.
   std::optional<SolvedDevice> solve(bool gathered) {
     ChoiceProblem out = problem(gathered);
     ChoiceCounts fastest;
@@ -174,10 +176,11 @@ class DeviceProblem {
       counts[best - op.options.begin()] = op.count;
     }
     Choice all = measure(out, fastest);
-    if (all.worst_peak() <= out.budget) return SolvedDevice{gathered, true, all.seconds, fastest};
-    ChoiceAnswer answer = search_choices(out, kWork, context_.freedom.enough);
+    if (all.worst_peak() <= out.budget)
+      return SolvedDevice{.gathered = gathered, .proved = true, .seconds = all.seconds, .counts = fastest};
+    ChoiceAnswer answer = search_choices(out, kWork, context_.freedom.enough, context_.freedom.below);
     if (!answer.best) return std::nullopt;
-    return SolvedDevice{gathered, false, answer.best->seconds, answer.best->counts};
+    return SolvedDevice{.gathered = gathered, .seconds = answer.best->seconds, .counts = answer.best->counts};
   }
 
   SolvedDevice least() {
@@ -190,7 +193,7 @@ class DeviceProblem {
       });
       counts.emplace_back(op.options.size())[best - op.options.begin()] = op.count;
     }
-    return {gathered, false, 0, counts};
+    return {.gathered = gathered, .counts = counts};
   }
 
   /// What parameters add to one unit of the whole step.

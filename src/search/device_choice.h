@@ -20,7 +20,8 @@ struct StageRange {
 /// How many things of each kind take which option; `gathered`: parameters may be cut and gathered where used.
 struct SolvedDevice {
   bool gathered = false;
-  bool proved = false;  // nothing else can be faster
+  bool proved = false;    // nothing else can be faster
+  bool hopeless = false;  // nothing that fits is below Freedom::below
   Seconds seconds = 0;
   ChoiceCounts counts;
 };
@@ -45,6 +46,7 @@ struct StoredUnit {
 
 /// What a device stores whole and computes again, and what that costs.
 struct DeviceChoice {
+  bool hopeless = false;              // nothing that fits is below Freedom::below; the rest is not known then
   std::vector<StageSeconds> seconds;  // by stage
   std::vector<StageBytes> bytes;      // by stage, of one micro-batch
   Seconds once = 0;                   // after the last micro-batch

@@ -59,8 +59,10 @@ class Run {
       return std::move(out_);
     }
     choose_all();
-    if (!out_.fits && !given && schedule_.stages == schedule_.devices && schedule_.devices > 1)
+    if (!out_.hopeless && !out_.fits && !given && schedule_.stages == schedule_.devices &&
+        schedule_.devices > 1)
       cut_by_memory();
+    if (out_.hopeless) return std::move(out_);
     if (spec_.pieces > 1)
       for (int u = 0; u < units(); ++u) out_.again[u] = !book_.shrunk().units.all[u].module.empty();
     time();
@@ -199,7 +201,7 @@ class Run {
     std::vector<Bytes> limits(schedule_.devices, freedom_.memory);
     for (int round = 0; round < kRounds; ++round) {
       choose_within(limits);
-      if (out_.fits) return;
+      if (out_.fits || out_.hopeless) return;
       for (int d = 0; d < schedule_.devices; ++d)
         limits[d] -= std::max<Bytes>(out_.peak_bytes[d] - freedom_.memory, 0);
     }
@@ -221,6 +223,7 @@ class Run {
       for (int s = 0; s < schedule_.stages; ++s)
         if (schedule_.device_of(s) == d) ranges.push_back(range(s)), numbers.push_back(s);
       DeviceChoice choice = choose_device(context(limits[d]), ranges);
+      if ((out_.hopeless = choice.hopeless)) return;
       for (size_t k = 0; k < numbers.size(); ++k) {
         stages_[numbers[k]] = choice.seconds[k];
         bytes[numbers[k]] = choice.bytes[k];

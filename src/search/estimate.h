@@ -20,7 +20,8 @@ struct Estimate {
   std::vector<bool> again;  // by unit: computed again in backward
   /// By parameter of the shrunk step and unit of the whole step: of the one that it stands for there.
   std::vector<std::vector<Storing>> storing;
-  std::string refused;  // why there is no estimate
+  std::string refused;    // why there is no estimate
+  bool hopeless = false;  // none was made: nothing that fits is below Freedom::below
 
   Bytes worst_peak() const;
 };

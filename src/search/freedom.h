@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 
 #include "search/storing.h"
 
@@ -13,7 +14,8 @@ struct Freedom {
   bool loss_pieces = true;  // head and loss in pieces of the tokens
   bool coshard = true;      // repeated modules in pieces of heads and hidden, computed again
   std::array<bool, kStorings> storings = {true, true, true, true, true};
-  double enough = 0;  // a share of the seconds that choices may be off by
+  double enough = 0;         // a share of the seconds that choices may be off by
+  Seconds below = HUGE_VAL;  // an estimate of so many or more is of no use
 };
 
 }  // namespace partita

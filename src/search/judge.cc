@@ -32,13 +32,14 @@ Candidate Judge::judge(const Plan& plan) {
   const Prepared& from = prepared(plan);
   auto folded = std::make_shared<const FoldedProgram>(lower_folded(from, plan));
   Candidate plain = simulated(from, plan, folded);
-  if (plan.overlap || !request_.prices.overlaps()) return plain;
+  // Hidden communication only holds more.
+  if (plan.overlap || !request_.prices.overlaps() || !plain.fits) return plain;
   Plan beside = plan;
   beside.overlap = true;
   beside.summary += kOverlapSummary;
   FoldedProgram hidden{overlap(folded->program), folded->fold};
   Candidate other = simulated(from, beside, std::make_shared<const FoldedProgram>(std::move(hidden)));
-  return other.fits && (!plain.fits || other.step_seconds < plain.step_seconds) ? other : plain;
+  return other.fits && other.step_seconds < plain.step_seconds ? other : plain;
 }
 
 // Where ranks of a class lie across different links, every rank is simulated for itself.

@@ -16,9 +16,9 @@ class Judge {
   /// `model` and `request` must outlive it.
   Judge(const Model& model, const SearchRequest& request) : model_(model), request_(request) {}
 
-  /// A plan with what it takes. Where ranks can communicate beside computing and it does not say so, it is
-  /// also tried with `overlap`, and the faster of the two that fits counts. What was lowered of the fastest
-  /// that fits is kept. InputError where it does not suit the model.
+  /// A plan with what it takes. Where it fits, ranks can communicate beside computing and it does not say so,
+  /// it is also tried with `overlap`, and the faster of the two that fits counts. What was lowered of the
+  /// fastest that fits is kept. InputError where it does not suit the model.
   Candidate judge(const Plan& plan);
   /// Throws Bug where the certificate refuses what is lowered of the plan.
   void certify(const Plan& plan);

@@ -13,10 +13,11 @@ namespace {
 constexpr size_t kRound = 8;
 /// Work is counted in ops: to lower one costs as much as to walk it for so many micro-batches.
 constexpr int64_t kLowering = 10;
-constexpr int64_t kWorkPerEffort = 100'000;       // about 0.1 s of one core; times the square of the effort
-constexpr int64_t kCheapWork = 80'000;            // of a plan that is judged without counting how many
-constexpr int64_t kMostWork = 4'000'000;          // of one plan: some seconds
-constexpr int kCostlyRound = 2, kMostCostly = 8;  // of the others: side by side; in all, until one fits
+constexpr int64_t kWorkPerEffort = 100'000;  // about 0.1 s of one core; times the square of the effort
+constexpr int64_t kCheapWork = 80'000;       // of a plan that is judged without counting how many
+constexpr int64_t kMostWork = 4'000'000;     // of one plan: some seconds
+/// Of the others: side by side, after the first; in all, until one fits.
+constexpr int kCostlyRound = 2, kMostCostly = 8;
 /// Of expectations of one kind some are off by less than those that were judged. Estimates are of the very
 /// plan; recipes do not cut their stages quite as evenly as is expected of them, and what they need is up to
 /// a quarter less than expected.
@@ -92,11 +93,21 @@ Seconds Judging::promise(const Entry& entry) const {
   return entry.estimate || request_.prices.overlaps() ? entry.expected * least_ratio_ : entry.expected;
 }
 
+// What is costly to judge is believed to be off by as much as others of its kind were; what was estimated
+// again knows that already.
+bool Judging::worth_much(const Entry& entry) const {
+  auto known = byte_ratios_.find({kind_of(entry), entry.spec.loss_pieces > 1});
+  double ratio = known == byte_ratios_.end() ? 1 : known->second;
+  bool fits = static_cast<double>(entry.peak) * ratio <= static_cast<double>(freedom_.memory);
+  return (fits || entry.tries > 0) && promise(entry) < best_;
+}
+
 bool Judging::worth(const Entry& entry, const std::set<Character>& seen) const {
   if (entry.always) return true;
   double doubt = doubt_ ? kDoubt : 1, slack = doubt * (entry.estimate ? kEstimateSlack : kRecipeSlack);
   if (static_cast<double>(entry.peak) * kBytesSlack * doubt > static_cast<double>(freedom_.memory))
     return false;
+  if (!cheap(entry.spec)) return worth_much(entry);
   bool fresh = seen.size() < request_.top && !seen.contains(character_of(entry.spec));
   return fresh || promise(entry) * slack < best_;
 }
@@ -112,7 +123,8 @@ Judging::Round Judging::next_round() {
   int costly = 0;
   for (Entry& entry : entries_) {
     int64_t work = work_of(entry.spec);
-    bool full = round.size() == kRound || (work > kCheapWork && costly == kCostlyRound);
+    bool full =
+        round.size() == kRound || (work > kCheapWork && costly == (costly_ == costly ? 1 : kCostlyRound));
     if (full || !worth(entry, seen) || !affordable(work)) {
       left.push_back(std::move(entry));
       continue;
@@ -211,6 +223,10 @@ void Judging::learn(const Entry& entry, const Candidate& candidate) {
   if (entry.estimate) least_ratio_ = std::min(least_ratio_, ratio);
   auto [known, fresh] = ratios_.try_emplace(kind_of(entry), ratio);
   known->second = std::min(known->second, ratio);
+  if (entry.peak == 0) return;
+  double bytes = static_cast<double>(candidate.worst_peak()) / static_cast<double>(entry.peak);
+  auto [least, first] = byte_ratios_.try_emplace({kind_of(entry), entry.spec.loss_pieces > 1}, bytes);
+  least->second = std::min(least->second, bytes);
 }
 
 // Bytes were counted too low: leave as much room as was missing.

@@ -75,6 +75,7 @@ class Judging {
   bool affordable(int64_t work) const;
   Seconds promise(const Entry& entry) const;
   bool worth(const Entry& entry, const std::set<Character>& seen) const;
+  bool worth_much(const Entry& entry) const;
   Round next_round();
   std::optional<Plan> write(const Entry& entry);
   Plan textbook(const RecipeSpec& spec);
@@ -98,6 +99,8 @@ class Judging {
   std::set<Character> characters_;
   std::map<Kind, double> ratios_;  // seconds judged over expected, at least
   double least_ratio_ = 1;         // of estimates
+  std::map<std::pair<Kind, bool>, double>
+      byte_ratios_;  // the same of bytes, by whether the loss is in pieces
   Seconds best_ = HUGE_VAL;
   int64_t work_left_ = 0;
   int costly_ = 0;  // judged

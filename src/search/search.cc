@@ -127,12 +127,15 @@ class Search {
       }
       size_t count = std::min(kTogether, recipes.size() - begin);
       std::vector<std::optional<Estimate>> made(count);
+      Freedom freedom = freedom_;
+      if (large_ && kth > 0) freedom.below = kth;
       in_parallel(count, request_.threads, [&](size_t i) {
         const auto& [bound, hope, spec] = recipes[begin + i];
         bool hopeless = large_ && kth > 0 && (hope >= kth || estimator.overflows(spec, freedom_));
-        if (!hopeless) made[i] = estimator.estimate(spec, freedom_);
+        if (!hopeless) made[i] = estimator.estimate(spec, freedom);
       });
-      for (size_t i = 0; i < count; ++i) made[i] ? take(*made[i]) : leave_out(recipes[begin + i]);
+      for (size_t i = 0; i < count; ++i)
+        made[i] && !made[i]->hopeless ? take(*made[i]) : leave_out(recipes[begin + i]);
       if (proved) beyond_proof += static_cast<int64_t>(count);
       if (request_.progress)
         request_.progress({static_cast<int64_t>(begin + count), static_cast<int64_t>(recipes.size()),
