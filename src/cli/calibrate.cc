@@ -151,7 +151,8 @@ std::vector<TransferSample> transfers_of(const Cluster& cluster, int rounds, con
   return samples;
 }
 
-/// Samples of the steps that are no trials, each op once: the middle of all its calls in all of them.
+/// Samples of the steps that are no trials, each op once: the mean of its calls in all of them, of one call
+/// the middle of its rounds.
 std::vector<OpSample> samples_of(const std::vector<Probe>& probes, const std::vector<Measured>& measured) {
   std::map<std::string, OpSample> samples;
   std::map<std::string, std::vector<Seconds>> calls;
@@ -159,8 +160,7 @@ std::vector<OpSample> samples_of(const std::vector<Probe>& probes, const std::ve
     const Model& model = probes[p].model;
     for (size_t i = 0; i < model.ops.size() && !probes[p].trial; ++i) {
       OpSample sample = sample_of(model, model.ops[i]);
-      std::vector<Seconds>& known = calls[sample.signature];
-      known.insert(known.end(), measured[p].ops[i].begin(), measured[p].ops[i].end());
+      calls[sample.signature].push_back(middle(measured[p].ops[i]));
       sample.workspace = std::max(measured[p].workspace[i], samples[sample.signature].workspace);
       sample.retained = measured[p].retained[i];
       samples[sample.signature] = std::move(sample);
@@ -168,7 +168,7 @@ std::vector<OpSample> samples_of(const std::vector<Probe>& probes, const std::ve
   }
   std::vector<OpSample> found;
   for (auto& [signature, sample] : samples) {
-    sample.seconds = middle(calls.at(signature));
+    sample.seconds = mean(calls.at(signature));
     found.push_back(std::move(sample));
   }
   return found;
@@ -176,23 +176,28 @@ std::vector<OpSample> samples_of(const std::vector<Probe>& probes, const std::ve
 
 /// Plans of the steps on as many ranks at once as have a core each: with other shapes than one device has,
 /// and beside each other, as they will run. What was measured so counts before what one device took alone.
-std::vector<PlanRun> run_plans(const std::vector<Probe>& probes, int ranks, int rounds, const Command& command,
-                               std::vector<OpSample>& samples) {
+std::vector<PlanRun> learn_plans(const std::vector<Probe>& probes, int ranks, int rounds,
+                                 const Command& command, std::vector<OpSample>& samples) {
+  std::vector<PlanTrial> trials;
+  for (const Probe& probe : probes)
+    for (const RecipeSpec& spec : usual_plans(ranks)) {
+      try {
+        Plan plan = recipe(probe.model, spec);
+        trials.push_back({fmt::format("{}, {}", probe.name, summary(spec)), probe.model,
+                          views_of(probe.given), std::move(plan)});
+      } catch (const InputError&) {
+        continue;  // not every recipe applies to every model
+      }
+    }
+  std::vector<PlanRun> runs =
+      run_plans(trials, rounds, true, [&](const std::string& name) { command.say(name); });
   std::map<std::string, OpSample> by_signature;
   std::map<std::string, std::vector<Seconds>> in_plans;
   for (OpSample& sample : samples) by_signature[sample.signature] = std::move(sample);
-  std::vector<PlanRun> runs;
-  for (const Probe& probe : probes)
-    for (const RecipeSpec& spec : usual_plans(ranks)) {
-      command.say(fmt::format("{}, {}", probe.name, summary(spec)));
-      std::optional<PlanRun> run = run_plan(probe.model, views_of(probe.given), spec, rounds);
-      if (!run) continue;
-      for (const OpSample& sample : run->samples) {
-        by_signature.try_emplace(sample.signature, sample);
-        in_plans[sample.signature].push_back(sample.seconds);
-      }
-      run->name = fmt::format("{}, {}", probe.name, run->name);
-      runs.push_back(std::move(*run));
+  for (const PlanRun& run : runs)
+    for (const OpSample& sample : run.samples) {
+      by_signature.try_emplace(sample.signature, sample);
+      in_plans[sample.signature].push_back(sample.seconds);
     }
   for (auto& [signature, seconds] : in_plans) by_signature[signature].seconds = middle(std::move(seconds));
   samples.clear();
@@ -277,7 +282,7 @@ void run(const Options& options, const Command& command) {
   bool trials = options.models.empty();
   int ranks = std::min(num_ranks(cluster), calibration.cores);
   std::vector<PlanRun> runs;
-  if (!trials && ranks > 1) runs = run_plans(probes, ranks, options.rounds, command, calibration.samples);
+  if (!trials && ranks > 1) runs = learn_plans(probes, ranks, options.rounds, command, calibration.samples);
   std::vector<Error> errors = errors_of(probes, measured, calibration);
   for (const PlanRun& run : runs) errors.push_back(error_of(run, cluster, calibration));
   // Steps that were learned from say nothing about others.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <numeric>
 
 #include "base/error.h"
 #include "cli/runtime.h"
@@ -10,6 +12,9 @@
 
 namespace partita {
 namespace {
+
+/// Steps of a plan in one round, and before them one that does not count.
+constexpr int64_t kCounted = 2;
 
 /// What every instruction of every rank took, one number for each step.
 class InstrClock {
@@ -30,21 +35,24 @@ class InstrClock {
       rank.taken[known->second].push_back(seconds);
   }
 
-  /// Without the first step.
+  /// Without the first step of every round. Of one instruction the middle of its steps; of those that are
+  /// alike the mean: what they find in the caches differs from place to place, and a step has all of them.
   std::vector<OpSample> samples() const {
     Seconds clock = clock_cost();
-    std::map<std::string, std::pair<const OpSample*, std::vector<Seconds>>> calls;
+    std::map<std::string, std::pair<const OpSample*, std::vector<Seconds>>> places;
     for (const Rank& rank : ranks_)
       for (size_t k = 0; k < rank.samples.size(); ++k) {
-        auto& [sample, seconds] = calls[rank.samples[k].sample.signature];
+        std::vector<Seconds> counted;
+        for (size_t step = 0; step < rank.taken[k].size(); ++step)
+          if (step % (kCounted + 1) > 0) counted.push_back(std::max(rank.taken[k][step] - clock, 1e-9));
+        auto& [sample, seconds] = places[rank.samples[k].sample.signature];
         sample = &rank.samples[k].sample;
-        for (size_t step = 1; step < rank.taken[k].size(); ++step)
-          seconds.push_back(std::max(rank.taken[k][step] - clock, 1e-9));
+        seconds.push_back(middle(std::move(counted)));
       }
     std::vector<OpSample> out;
-    for (auto& [signature, call] : calls) {
-      out.push_back(*call.first);
-      out.back().seconds = middle(std::move(call.second));
+    for (auto& [signature, place] : places) {
+      out.push_back(*place.first);
+      out.back().seconds = mean(place.second);
     }
     return out;
   }
@@ -58,15 +66,52 @@ class InstrClock {
   std::vector<Rank> ranks_;
 };
 
-// Seconds of whole steps come from steps in which nobody looks at the clock.
-Seconds step_seconds(const Runnable& step, const RunRequest& request) {
-  RunReport report = load_runtime().run(step, request);
-  std::vector<Seconds> seconds;
-  for (size_t k = 1; k < report.steps.size(); ++k) seconds.push_back(report.steps[k].seconds);
-  return middle(std::move(seconds));
-}
+/// A trial between its rounds.
+class Running {
+ public:
+  Running(const PlanTrial& trial, Lowered lowered)
+      : name_(trial.name),
+        lowered_(std::move(lowered)),
+        clock_(lowered_),
+        drawn_(draw_batch(trial.model, 0, {})) {
+    HostViews batch = trial.given;  // what it lacks is drawn; what is no batch input stays out
+    batch.merge(views_of(drawn_));
+    std::erase_if(batch, [&](const auto& value) { return !drawn_.contains(value.first); });
+    request_ = {.steps = kCounted + 1, .weights = trial.given};
+    request_.batches.assign(request_.steps, batch);
+  }
+
+  const std::string& name() const { return name_; }
+
+  // Seconds of whole steps come from steps in which nobody looks at the clock.
+  void round(bool samples) {
+    RunReport report = load_runtime().run(runnable(lowered_), request_);
+    for (size_t k = 1; k < report.steps.size(); ++k) seconds_.push_back(report.steps[k].seconds);
+    if (!samples) return;
+    RunRequest clocked = request_;
+    clocked.options.clocked = [&](const At& at, Seconds seconds) { clock_.note(at, seconds); };
+    load_runtime().run(runnable(lowered_), clocked);
+  }
+
+  PlanRun done(bool samples) && {
+    return {name_, std::move(lowered_), middle(seconds_),
+            samples ? clock_.samples() : std::vector<OpSample>()};
+  }
+
+ private:
+  std::string name_;
+  Lowered lowered_;
+  InstrClock clock_;
+  HostTensors drawn_;
+  RunRequest request_;
+  std::vector<Seconds> seconds_;
+};
 
 }  // namespace
+
+Seconds mean(const std::vector<Seconds>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 Seconds middle(std::vector<Seconds> values) {
   std::sort(values.begin(), values.end());
@@ -88,26 +133,21 @@ std::vector<RecipeSpec> usual_plans(int ranks) {
           {.pp = ranks, .microbatches = 8}};
 }
 
-std::optional<PlanRun> run_plan(const Model& model, const HostViews& given, const RecipeSpec& spec,
-                                int rounds) {
-  PlanRun run{.name = summary(spec)};
-  try {
-    run.lowered = lower(model, recipe(model, spec));
-  } catch (const InputError&) {
-    return std::nullopt;
+std::vector<PlanRun> run_plans(const std::vector<PlanTrial>& trials, int rounds, bool samples,
+                               const std::function<void(const std::string&)>& say) {
+  std::vector<std::unique_ptr<Running>> running;
+  for (const PlanTrial& trial : trials) {
+    try {
+      running.push_back(std::make_unique<Running>(trial, lower(trial.model, trial.plan)));
+    } catch (const InputError&) {
+      continue;  // not every recipe can be lowered for every model
+    }
   }
-  InstrClock clock(run.lowered);
-  HostTensors drawn = draw_batch(model, 0, {});
-  HostViews batch = given;  // what it lacks is drawn; what is no batch input stays out
-  batch.merge(views_of(drawn));
-  std::erase_if(batch, [&](const auto& value) { return !drawn.contains(value.first); });
-  RunRequest request{.steps = rounds + 1, .weights = given};
-  request.batches.assign(request.steps, batch);
-  run.seconds = step_seconds(runnable(run.lowered), request);
-  request.options.clocked = [&](const At& at, Seconds seconds) { clock.note(at, seconds); };
-  load_runtime().run(runnable(run.lowered), request);
-  run.samples = clock.samples();
-  return run;
+  for (int round = 0; round < rounds; ++round)
+    for (const auto& one : running) say(one->name()), one->round(samples);
+  std::vector<PlanRun> runs;
+  for (const auto& one : running) runs.push_back(std::move(*one).done(samples));
+  return runs;
 }
 
 }  // namespace partita

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,7 @@ namespace partita {
 /// The middle, not the least: a step holds its ops' slower calls too, and the least of each would add up to
 /// less. REQUIRES: not empty.
 Seconds middle(std::vector<Seconds> values);
+Seconds mean(const std::vector<Seconds>& values);
 
 /// Recipes in which ops have the shapes that plans for so many ranks give them: whole batches, micro-batches,
 /// heads and hidden in pieces, weight gradients apart, the loss in pieces.
@@ -21,13 +22,24 @@ std::vector<RecipeSpec> usual_plans(int ranks);
 
 /// A plan of a step as it ran on threads.
 struct PlanRun {
-  std::string name;  // "dp2"
+  std::string name;
   Lowered lowered;
   Seconds seconds = 0;            // of a step, the middle
-  std::vector<OpSample> samples;  // every instruction once, the middle of its calls on all ranks
+  std::vector<OpSample> samples;  // every instruction once, the mean of its calls; where asked for
 };
-/// Runs `rounds` steps after a first that does not count; nothing where the recipe does not apply to the
-/// model. `given`: constants, and a batch where the step needs a certain one.
-std::optional<PlanRun> run_plan(const Model& model, const HostViews& given, const RecipeSpec& spec, int rounds);
+
+/// A plan to run.
+struct PlanTrial {
+  std::string name;
+  const Model& model;
+  HostViews given;  // constants, and a batch where the step needs a certain one
+  Plan plan;
+};
+
+/// Runs all of them once, then all again, `rounds` times, so that what the machine does beside meets all of
+/// them alike; those that cannot be lowered are left out. `samples`: also with an eye on every instruction.
+/// `say`: called with what runs next.
+std::vector<PlanRun> run_plans(const std::vector<PlanTrial>& trials, int rounds, bool samples,
+                               const std::function<void(const std::string&)>& say);
 
 }  // namespace partita

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "base/error.h"
+#include "cli/choose_by_run.h"
+#include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_request.h"
 #include "cli/pricing.h"
@@ -25,6 +27,7 @@ struct Options {
   PlanRequestInput request;
   std::string batch, output, objective = "time";
   double slowdown = 0;
+  int rounds = 0;  // in which plans are really run; 0: none is
 };
 
 /// Set by Ctrl-C: the search gives what it has. A signal handler reaches nothing but what is static.
@@ -56,19 +59,21 @@ Json write(const Candidate& candidate, int64_t tokens, Objective objective, doub
   Seconds seconds = candidate.step_seconds;
   double cost = cost_of(objective, candidate), devices = static_cast<double>(candidate.peak_bytes.size());
   double proved = std::min(bound / cost, 1.0);
-  return {{"summary", candidate.plan.summary},
-          {"step_seconds", seconds},
-          {"estimated_seconds", candidate.estimated_seconds},
-          {"tokens_per_second", static_cast<double>(tokens) / seconds},
-          {"peak_bytes", candidate.peak_bytes},
-          {"device_hours_per_token", seconds * devices / kSecondsPerHour / static_cast<double>(tokens)},
-          {"bound_seconds", proved * seconds},
-          {"gap", 1 - proved},
-          {"lowered", candidate.lowered},
-          {"bubble", candidate.bubble},
-          {"exposed_comm_seconds", candidate.exposed_comm_seconds},
-          {"reason", candidate.reason},
-          {"plan", Json::parse(to_json(candidate.plan))}};
+  Json json = {{"summary", candidate.plan.summary},
+               {"step_seconds", seconds},
+               {"estimated_seconds", candidate.estimated_seconds},
+               {"tokens_per_second", static_cast<double>(tokens) / seconds},
+               {"peak_bytes", candidate.peak_bytes},
+               {"device_hours_per_token", seconds * devices / kSecondsPerHour / static_cast<double>(tokens)},
+               {"bound_seconds", proved * seconds},
+               {"gap", 1 - proved},
+               {"lowered", candidate.lowered},
+               {"bubble", candidate.bubble},
+               {"exposed_comm_seconds", candidate.exposed_comm_seconds},
+               {"reason", candidate.reason},
+               {"plan", Json::parse(to_json(candidate.plan))}};
+  if (candidate.measured_seconds > 0) json["measured_seconds"] = candidate.measured_seconds;
+  return json;
 }
 
 constexpr const char* kCertified[] = {
@@ -138,6 +143,7 @@ void refuse(const Found& found, const Options& options, const SearchRequest& req
 void run(Options& options, const Command& command) {
   SearchRequest request = load(options.request, options.model);
   read_batch(options.batch, options.model);
+  if (options.rounds > 0) check_can_run(request);
   std::signal(SIGINT, [](int) { interrupted() = true; });
   request.stop = &interrupted();
   request.progress = [&](const Progress& p) {
@@ -148,6 +154,10 @@ void run(Options& options, const Command& command) {
   auto start = std::chrono::steady_clock::now();
   Found found = find(options, objective, request);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.rounds > 0) {
+    HostTensors constants = load_constants(options.model, found.model);
+    choose_by_run(found.model, views_of(constants), options.rounds, command, found.result);
+  }
   Json json = write(found.result, request, found.model, objective, seconds);
   if (found.result.fitting.empty()) refuse(found, options, request, command, std::move(json));
   const Candidate& best = found.result.fitting.front();
@@ -175,6 +185,9 @@ void add_plan(CLI::App& app, Command& command) {
   app.add_option("--slowdown", options->slowdown,
                  "with --objective memory: at most so many times as long as the fastest plan")
       ->check(CLI::Range(1.0, 1e6));
+  app.add_option("--measure", options->rounds,
+                 "on this CPU: really run the plans found, in so many rounds, and take the fastest")
+      ->check(CLI::Range(1, 1000));
   app.add_option("-o,--output", options->output, "write the best plan");
   app.footer("Example: partita plan gpt2-small --cluster 8xA100-80GB --memory 8GiB -o plan.json");
   app.callback([options, &command] { run(*options, command); });

@@ -41,6 +41,7 @@ struct Candidate {
   bool lowered = false;
   Seconds step_seconds = 0;
   Seconds estimated_seconds = 0;
+  Seconds measured_seconds = 0;  // where it was really run
   Seconds exposed_comm_seconds = 0;
   double bubble = 0;
   std::vector<Bytes> peak_bytes;  // per rank

@@ -42,6 +42,18 @@ def test_plans_by_what_was_measured(tmp_path):
     assert measured.step_seconds > 10 * guessed.step_seconds
 
 
+def test_measure_runs_the_plans_and_takes_the_fastest(tmp_path):
+    step, chosen = ROOT / "tests/data/gpt2-tiny.model.json", tmp_path / "plan.json"
+    words = [command(), "plan", step, "--cluster", "2xcpu", "--memory", "2MiB", "--measure", 1, "-o", chosen, "--json"]
+    found = json.loads(subprocess.run(list(map(str, words)), capture_output=True, text=True, check=True).stdout)
+    run = [plan for plan in found["plans"] if plan["lowered"]]
+    seconds = [plan["measured_seconds"] for plan in run]
+    assert len(run) > 1 and run == found["plans"][: len(run)] and seconds == sorted(seconds)
+    assert found["plans"][0]["reason"].startswith("fastest of those run")
+    assert json.loads(chosen.read_text()) == found["plans"][0]["plan"]
+    assert all(max(plan["peak_bytes"]) <= 2 * 2**20 for plan in found["plans"])
+
+
 def test_every_verb_takes_what_calibrate_measured(tmp_path):
     def ask(*words):
         done = subprocess.run([command(), *map(str, words), "--json"], capture_output=True, text=True, check=True)

@@ -338,6 +338,22 @@ TEST(Lower, OneDeviceRunsTheCapturedOpsAsTheyAre) {
     for (const Instr& instr : body.instrs) EXPECT_EQ(instr.kind, InstrKind::kCompute);
 }
 
+// Slices stay near square: of the first weight of an MLP outputs are cut, of the second one inputs.
+TEST(Lower, SlicesCutTheLongerSideOfAWeight) {
+  Model model = build_model(*find_preset("gpt2-tiny"), {});
+  Plan plan = recipe(model, {.dp = 2, .zdp = {"*.mlp.*.weight"}, .slices = 4});
+  Lowered lowered = lower(model, plan);
+  Bytes whole = 64 * 256 * 4, largest = 0;
+  for (const Body& body : lowered.program.bodies)
+    for (const Instr& instr : body.instrs)
+      if (instr.kind == InstrKind::kAllGather) {
+        const TensorType& type = lowered.program[instr.types[0]];
+        largest = std::max(largest, bytes_of(type));
+        EXPECT_EQ(type.shape, (Shape{64, 64}));
+      }
+  EXPECT_EQ(largest * 4, whole);
+}
+
 // The gradients of a tied embedding: one sum, which products and rows are added to as they are made.
 TEST(Lower, SumsGrowWhereTheyLie) {
   Model model = captured("gpt2-tiny");

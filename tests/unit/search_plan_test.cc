@@ -272,6 +272,26 @@ TEST(Search, OverlapsWhereThatIsFaster) {
   for (const Candidate& candidate : search(model, request).fitting) EXPECT_FALSE(candidate.plan.overlap);
 }
 
+TEST(Estimate, GivesUpOnWhatIsTooSlow) {
+  Model model = preset("gpt2-small", 8);
+  Prices prices(read_cluster("8xA100-80GB"));
+  OptimizerSpec optimizer;
+  CostBook book(model, prices, optimizer, 1);
+  RecipeSpec spec{.dp = 8};
+  book.measure({book.key_of(spec)});
+  Freedom freedom{.memory = Bytes{1} << 60};
+  Bytes all = Estimator(book).estimate(spec, freedom).worst_peak();
+  freedom.memory = all / 2;  // so that something has to be chosen
+  Estimate free = Estimator(book).estimate(spec, freedom);
+  ASSERT_TRUE(free.fits);
+  freedom.below = free.seconds * 1.001;
+  Estimate same = Estimator(book).estimate(spec, freedom);
+  EXPECT_FALSE(same.hopeless);
+  EXPECT_EQ(same.seconds, free.seconds);
+  freedom.below = free.seconds / 2;
+  EXPECT_TRUE(Estimator(book).estimate(spec, freedom).hopeless);
+}
+
 TEST(Search, PinsAndWays) {
   Model model = preset("gpt2-tiny");
   SearchRequest request{.prices = Prices(read_cluster("4xcpu")), .memory = Bytes{1} << 32};

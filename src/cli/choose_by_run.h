@@ -1,0 +1,18 @@
+#pragma once
+
+#include "cli/verb.h"
+#include "run/host_tensor.h"
+#include "search/search.h"
+
+namespace partita {
+
+/// InputError where the cluster is not this CPU, or has more ranks than it has cores.
+void check_can_run(const SearchRequest& request);
+
+/// Really runs the plans found, on ranks that are threads of this machine, `rounds` times in turns, and puts
+/// the fastest first. Those that were only estimated stay behind them. `given`: constants of the model.
+/// REQUIRES: check_can_run.
+void choose_by_run(const Model& model, const HostViews& given, int rounds, const Command& command,
+                   SearchResult& result);
+
+}  // namespace partita
