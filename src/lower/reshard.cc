@@ -1,6 +1,7 @@
 #include "lower/reshard.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 
@@ -26,9 +27,7 @@ class Converter {
     // not the whole.
     for (size_t axis = 0; axis < now_.size(); ++axis)
       if (can_slice_early(axis)) slice(axis);
-    for (size_t axis = now_.size(); axis-- > 0;)
-      if (now_[axis].kind == AxisLayout::kShard && !same_piece(now_, to_, axis))
-        can_exchange(axis) ? exchange(axis) : gather(axis);
+    while (std::optional<size_t> axis = next_to_undo()) can_exchange(*axis) ? exchange(*axis) : gather(*axis);
     for (size_t axis = 0; axis < now_.size(); ++axis)
       if (to_[axis].kind == AxisLayout::kShard && now_[axis] != to_[axis]) slice(axis);
     for (size_t axis = 0; axis < now_.size(); ++axis)
@@ -44,11 +43,44 @@ class Converter {
     steps_.push_back({kind, {static_cast<int>(axis)}, where.dim, where.leaf, now_});
   }
 
+  /// Is its cut another one in the end, and may it be undone now?
+  bool can_undo(size_t axis) const {
+    return now_[axis].kind == AxisLayout::kShard && !same_piece(now_, to_, axis) &&
+           !cut_inside(now_, axis, now_[axis]);
+  }
+
+  // Exchanges first, as long as there is least to exchange. Then gathers that nothing follows, outer axes
+  // first: their links are the slower ones, and what inner axes still cut is smaller. Then those that give
+  // way to other cuts, from the inside out.
+  std::optional<size_t> next_to_undo() const {
+    std::optional<size_t> exchanged, joined, other;
+    for (size_t axis = now_.size(); axis-- > 0;) {
+      if (!can_undo(axis)) continue;
+      if (!exchanged && can_exchange(axis)) exchanged = axis;
+      if (to_[axis].kind != AxisLayout::kShard) joined = axis;
+      if (!other) other = axis;
+    }
+    return exchanged ? exchanged : joined ? joined : other;
+  }
+
+  bool can_scatter(size_t axis) const {
+    return now_[axis].kind == AxisLayout::kPartial && to_[axis].kind == AxisLayout::kShard &&
+           !cut_inside(now_, axis, to_[axis]);
+  }
+
+  // Inner axes first, so that outer ones have less to sum; of one leaf the outer cut first.
+  std::optional<size_t> next_to_scatter() const {
+    for (size_t axis = now_.size(); axis-- > 0;) {
+      bool inside = false;
+      for (size_t outer = 0; outer < axis; ++outer) inside |= can_scatter(outer) && to_[outer] == to_[axis];
+      if (can_scatter(axis) && !inside) return axis;
+    }
+    return std::nullopt;
+  }
+
   void scatter_sums() {
-    for (size_t axis = 0; axis < now_.size(); ++axis)
-      if (now_[axis].kind == AxisLayout::kPartial && to_[axis].kind == AxisLayout::kShard &&
-          !cut_inside(now_, axis, to_[axis]))
-        step(InstrKind::kReduceScatter, axis, to_[axis], to_[axis]);
+    while (std::optional<size_t> axis = next_to_scatter())
+      step(InstrKind::kReduceScatter, *axis, to_[*axis], to_[*axis]);
   }
 
   // One all-reduce over all axes that need it: a group of n*m is cheaper than two rounds.

@@ -17,9 +17,10 @@ struct Conversion {
 };
 
 /// Steps that turn `from` into `to`, each right for uneven pieces: sums first (scattered where the target is
-/// cut), then gathers from the innermost cut outwards, then slices from the outermost inwards, then
-/// zero-filled addends. A gather and the slice that would follow it on its axis are one all-to-all.
-/// Example: [P S(0.0)] -> [R S(0.0)] is one all-reduce over axis 0; [S(0.0)] -> [S(1.0)] one all-to-all.
+/// cut, inner axes before outer ones), then gathers (outer axes before inner ones), then slices from the
+/// outermost inwards, then zero-filled addends; of one leaf outer cuts are made first and undone last. A
+/// gather and the slice that would follow it on its axis are one all-to-all. Example: [P S(0.0)] -> [R
+/// S(0.0)] is one all-reduce over axis 0; [S(0.0)] -> [S(1.0)] one all-to-all.
 std::vector<Conversion> plan_conversion(const Layout& from, const Layout& to);
 
 }  // namespace partita

@@ -16,16 +16,16 @@ constexpr int64_t kLowering = 10;
 constexpr int64_t kWorkPerEffort = 100'000;  // about 0.1 s of one core; times the square of the effort
 constexpr int64_t kCheapWork = 80'000;       // of a plan that is judged without counting how many
 constexpr int64_t kMostWork = 4'000'000;     // of one plan: some seconds
-/// Of the others: side by side, after the first; in all, until one fits.
-constexpr int kCostlyRound = 2, kMostCostly = 8;
+constexpr int kMostCostly = 8;               // of the others, one at a time, until one fits
 /// Of expectations of one kind some are off by less than those that were judged. Estimates are of the very
 /// plan; recipes do not cut their stages quite as evenly as is expected of them, and what they need is up to
 /// a quarter less than expected.
 constexpr double kEstimateSlack = 0.97, kRecipeSlack = 0.9, kBytesSlack = 0.8;
 /// What they are multiplied with where there is work left.
 constexpr double kDoubt = 0.9;
-/// How often an estimate is made again with less memory.
-constexpr int kTries = 3;
+/// How often an estimate is made again with less memory, and the share of what was missing that is left
+/// beside.
+constexpr int kTries = 3, kLumps = 16;
 
 }  // namespace
 
@@ -120,18 +120,17 @@ Judging::Round Judging::next_round() {
   Round round;
   std::vector<Entry> left;
   std::set<Character> seen = characters_;
-  int costly = 0;
+  bool costly = false;
   for (Entry& entry : entries_) {
     int64_t work = work_of(entry.spec);
-    bool full =
-        round.size() == kRound || (work > kCheapWork && costly == (costly_ == costly ? 1 : kCostlyRound));
+    bool full = round.size() == kRound || (work > kCheapWork && costly);
     if (full || !worth(entry, seen) || !affordable(work)) {
       left.push_back(std::move(entry));
       continue;
     }
     std::optional<Plan> plan = write(entry);
     if (!plan) continue;
-    costly += work > kCheapWork;
+    costly = costly || work > kCheapWork;
     costly_ += work > kCheapWork;
     work_left_ = std::max<int64_t>(work_left_ - work, 0);
     seen.insert(character_of(entry.spec));
@@ -229,14 +228,16 @@ void Judging::learn(const Entry& entry, const Candidate& candidate) {
   least->second = std::min(least->second, bytes);
 }
 
-// Bytes were counted too low: leave as much room as was missing.
+// Bytes were counted too low: leave as much more room as was missing, and a little for what comes in lumps.
 void Judging::retry(const Entry& entry, const Candidate& candidate) {
+  Bytes limit = entry.limit ? entry.limit : freedom_.memory,
+        missing = candidate.worst_peak() - freedom_.memory;
   Freedom less = freedom_;
-  less.memory -= candidate.worst_peak() - freedom_.memory;
-  less.memory = std::min<Bytes>(less.memory, freedom_.memory / 100 * (99 - entry.tries));
+  less.memory = std::min<Bytes>(limit - missing - missing / kLumps, limit / 100 * 99);
   Estimate next = Estimator(book_).estimate(entry.spec, less);
   if (!next.fits || !next.refused.empty()) return;
   add(next, entry.always);
+  entries_.back().limit = less.memory;
   entries_.back().tries = entry.tries + 1;
 }
 

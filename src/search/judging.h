@@ -66,6 +66,7 @@ class Judging {
     Seconds expected = 0;              // by costs of units
     Bytes peak = 0;                    // about; 0: not known
     bool always = false;
+    Bytes limit = 0;  // that it was estimated again with; 0: that of the request
     int tries = 0;
   };
   using Round = std::vector<std::pair<Entry, Plan>>;

@@ -240,6 +240,29 @@ TEST(Lower, ConversionsCutFromTheOutsideIn) {
             (Steps{{InstrKind::kAllGather, 1}, {InstrKind::kAllToAll, 0}, {InstrKind::kSlice, 1}}));
   EXPECT_EQ(steps({rows, columns}, {columns, rows}),
             (Steps{{InstrKind::kAllGather, 1}, {InstrKind::kAllToAll, 0}, {InstrKind::kSlice, 1}}));
+  EXPECT_EQ(steps({rows, columns}, {whole, rows}),
+            (Steps{{InstrKind::kAllGather, 0}, {InstrKind::kAllToAll, 1}}));
+}
+
+// Outer axes have the slower links: they gather before inner ones make it larger, and sum after those made it
+// smaller; but pieces of pieces come first when gathered, and last when cut.
+TEST(Lower, OuterAxesMoveLess) {
+  using Steps = std::vector<std::pair<InstrKind, int>>;
+  AxisLayout rows = AxisLayout::shard(0, 0), columns = AxisLayout::shard(1, 0), whole,
+             sum = AxisLayout::partial();
+  auto steps = [](const Layout& from, const Layout& to) {
+    Steps out;
+    for (const Conversion& step : plan_conversion(from, to)) out.emplace_back(step.kind, step.axes[0]);
+    return out;
+  };
+  EXPECT_EQ(steps({rows, columns}, {whole, whole}),
+            (Steps{{InstrKind::kAllGather, 0}, {InstrKind::kAllGather, 1}}));
+  EXPECT_EQ(steps({rows, rows}, {whole, whole}),
+            (Steps{{InstrKind::kAllGather, 1}, {InstrKind::kAllGather, 0}}));
+  EXPECT_EQ(steps({sum, sum}, {rows, columns}),
+            (Steps{{InstrKind::kReduceScatter, 1}, {InstrKind::kReduceScatter, 0}}));
+  EXPECT_EQ(steps({sum, sum}, {rows, rows}),
+            (Steps{{InstrKind::kReduceScatter, 0}, {InstrKind::kReduceScatter, 1}}));
 }
 
 // A constant of the experts is made whole and cut for the pieces of a loop; which part of it is the same.
