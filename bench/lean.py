@@ -1,9 +1,9 @@
 """What pieces save in memory, and what they cost in time: head and loss in pieces of the tokens, co-shard, slices.
 
 Bytes above the parameters, counted by the allocator in eager PyTorch and in ours, beside what `partita lower` predicts.
-"holds": the caller keeps the output (logits) while backward runs; "drops": only the loss is kept. One thread each,
-in turns, the median over the turns of the ratio of CPU seconds; every line in a process of its own, since what one model leaves in the C library's
-heap decides how often eager PyTorch asks the kernel for pages in the next.
+"holds": the caller keeps the output (logits) while backward runs; "drops": only the loss is kept. One thread each, in
+turns, the median over the turns of the ratio of CPU seconds; every line in a process of its own, since what one model
+leaves in the C library's heap decides how often eager PyTorch asks the kernel for pages in the next.
 
     python bench/lean.py [--json] [gpt2] [hidden128] [coshard] [slices]     exits 1 when a line misses its limit
 """
@@ -14,8 +14,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from time import process_time
 from pathlib import Path
+from time import process_time
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "python"))
@@ -228,11 +228,16 @@ def show(answer):
 def main():
     torch.set_num_threads(1)
     wanted = [word for word in sys.argv[1:] if not word.startswith("-")] or list(LINES)
+    if unknown := set(wanted) - set(LINES):
+        raise SystemExit(f"unknown: {', '.join(sorted(unknown))}; known are {', '.join(LINES)}")
     answer = {}
     for line in wanted:
         name, measure = LINES[line]
         answer |= {name: measure()} if len(wanted) == 1 else apart(line)
-    print(json.dumps(answer, indent=2)) if "--json" in sys.argv else show(answer)
+    if "--json" in sys.argv:
+        print(json.dumps(answer, indent=2))
+    else:
+        show(answer)
     return 0 if all(values["ok"] for values in answer.values()) else 1
 
 

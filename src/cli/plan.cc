@@ -143,6 +143,10 @@ void refuse(const Found& found, const Options& options, const SearchRequest& req
 void run(Options& options, const Command& command) {
   SearchRequest request = load(options.request, options.model);
   read_batch(options.batch, options.model);
+  Objective objective = parse_objective(options.objective);
+  if (options.rounds > 0 && objective != Objective::kTime)
+    input_error("--measure: takes the plan of least time, and --objective is {}; leave one of them out",
+                options.objective);
   if (options.rounds > 0) check_can_run(request);
   std::signal(SIGINT, [](int) { interrupted() = true; });
   request.stop = &interrupted();
@@ -150,7 +154,6 @@ void run(Options& options, const Command& command) {
     command.say(fmt::format("{} of {} recipes, best {}, bound {}", p.done, p.all,
                             p.incumbent > 0 ? show_seconds(p.incumbent) : "none yet", show_seconds(p.bound)));
   };
-  Objective objective = parse_objective(options.objective);
   auto start = std::chrono::steady_clock::now();
   Found found = find(options, objective, request);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
