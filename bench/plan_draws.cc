@@ -286,7 +286,7 @@ DrawnModel draw_model(Draw& draw, const std::vector<Model>& captured) {
   if (kFamilies[which].tokens) size.seq = draw.number(3, 8);
   std::string config = kFamilies[which].config(draw, draw_sizes(draw));
   Model model = build_model(config, "config", size);        // in single precision
-  bool single = kFamilies[which].tokens && draw.one_in(8);  // not known: what a convolution holds in it
+  bool single = kFamilies[which].tokens && draw.one_in(8);  // of convolutions only a bound is known
   if (!single) model = retype(model, DType::kFloat64);
   return {std::move(model),
           fmt::format("{}, batch {}, seq {}{}", config, size.batch, size.seq, single ? ", float32" : ""),

@@ -1,26 +1,8 @@
-#include <algorithm>
+#include "model/ops/convolution.h"
 
 #include "model/ops/common.h"
 
 namespace partita {
-namespace {
-
-/// Where a convolution finds what, and its attributes. `image`: what slides past the window; `result`: what
-/// it makes. A transposed one is the same relation with these two swapped.
-struct Convolution {
-  Shape image, weight, result;
-  std::vector<int64_t> stride, padding, dilation;
-  int64_t groups;
-  bool transposed;
-
-  // Windows lie side by side (patch embeddings, 1 x 1): the image's dimension is (window, place in it).
-  bool tiles(int64_t d) const {
-    size_t s = static_cast<size_t>(d) - 2;
-    auto at = [&](const std::vector<int64_t>& values) { return values.size() == 1 ? values[0] : values[s]; };
-    return at(stride) == weight[d] && at(padding) == 0 && at(dilation) == 1 &&
-           image[d] == result[d] * weight[d];
-  }
-};
 
 Convolution attributes(const OpView& op, size_t first, const Shape& in, const Shape& weight,
                        const Shape& out) {
@@ -39,6 +21,8 @@ Convolution attributes(const OpView& op, size_t first, const Shape& in, const Sh
          values->size(), windows);
   return c;
 }
+
+namespace {
 
 Convolution checked(const OpView& op, size_t first, const Shape& in, const Shape& weight, const Shape& out) {
   Convolution c = attributes(op, first, in, weight, out);
@@ -60,7 +44,7 @@ void relate_channels(const Convolution& c, Side image, Side weight, Side result,
   r.equal.push_back({{weight[0]}, {factor(0, c.groups), factor(1, c.weight[0] / c.groups)}});
   r.same(weight[0], result[1]);
   for (int64_t d = 2; d < static_cast<int64_t>(c.weight.size()); ++d) {
-    if (c.tiles(d)) {
+    if (c.tiles(static_cast<size_t>(d))) {
       r.equal.push_back({{image[d]}, {result[d], weight[d]}});
     } else {
       for (DimRef ref : {image[d], weight[d], result[d]}) r.freeze(ref, "windows overlap or leave gaps");
@@ -87,7 +71,7 @@ std::vector<int64_t> local_stride(const Convolution& c, const Shape& local_weigh
   std::vector<int64_t> stride = c.stride;
   stride.resize(c.weight.size() - 2, stride.empty() ? 1 : stride.back());
   for (size_t d = 2; d < c.weight.size(); ++d)
-    if (c.tiles(static_cast<int64_t>(d))) stride[d - 2] = local_weight[d];
+    if (c.tiles(d)) stride[d - 2] = local_weight[d];
   return stride;
 }
 
@@ -127,8 +111,6 @@ void localize_convolution_backward(const OpView& whole, const OpView& local, Op&
     set_argument(op, 3, "bias_sizes", Arg::list({local.in[0][1]}));
 }
 
-int64_t pixels(const Shape& shape) { return numel({shape.begin() + 2, shape.end()}); }
-
 // As FlopCounterMode counts: two for every place the window stands at (on the smaller side: the result, or
 // the input of a transposed one), element of the weight and sample.
 Flops window_flops(const Shape& in, const Shape& weight, const Shape& out, bool transposed) {
@@ -148,67 +130,6 @@ Flops convolution_backward_flops(const OpView& op) {
   Flops flops = op.has_out[0] ? window_flops(x, w, gy, transposed) : 0;
   if (op.has_out[1]) flops += 2.0 * static_cast<Flops>(places * pixels(w)) * static_cast<Flops>(x[1] * gy[1]);
   return flops;
-}
-
-// What ATen's own kernels (slow_conv2d, slow_conv3d) hold for a moment: the columns, every window of the
-// image beside the other, and dense copies of operands. They run where oneDNN does not: for float64. oneDNN
-// chooses by shape and processor what no row can know, and dilated and transposed windows have kernels of
-// their own.
-struct Columns {
-  Bytes columns = 0, copies = 0;
-  bool groups_apart = false;  // one group after another, each on a dense copy of its part
-
-  Bytes together(int64_t groups, Bytes joined) const {
-    return groups_apart ? std::max(columns / groups + copies, joined) : columns + copies;
-  }
-};
-
-// `local` may be a piece with the attributes of the whole: how many groups it has, its channels say.
-Convolution local_attributes(const OpView& local, size_t first, const Shape& in, const Shape& weight,
-                             const Shape& out) {
-  Convolution c = attributes(local, first, in, weight, out);
-  if (!c.transposed) c.groups = c.image[1] / c.weight[1];
-  return c;
-}
-
-bool has_columns(const Convolution& c, DType dtype) {
-  bool dilated = std::any_of(c.dilation.begin(), c.dilation.end(), [](int64_t d) { return d != 1; });
-  return dtype == DType::kFloat64 && !c.transposed && !dilated;
-}
-
-// A window of one place that steps by one finds its columns in the image. The attributes are those of the
-// whole op, which a piece may step by less than; its shapes know.
-bool is_pointwise(const Convolution& c) {
-  bool padded = std::any_of(c.padding.begin(), c.padding.end(), [](int64_t p) { return p != 0; });
-  return pixels(c.weight) == 1 && !padded && pixels(c.image) == pixels(c.result);
-}
-
-Columns columns_of(const Convolution& c, const OpView& local, std::initializer_list<int> operands) {
-  constexpr size_t kFlat = 4;
-  Bytes element = dtype_bytes(DType::kFloat64);
-  Columns out{.groups_apart = c.groups > 1 && c.weight.size() <= kFlat};
-  if (!is_pointwise(c)) out.columns = c.image[0] * c.image[1] * pixels(c.weight) * pixels(c.result) * element;
-  for (int k : operands) {
-    bool cut = out.groups_apart && c.image[0] > 1;
-    if (cut || !local.dense(k))
-      out.copies += numel(local.in[k]) * element / (out.groups_apart ? c.groups : 1);
-  }
-  return out;
-}
-
-Bytes convolution_workspace(const OpView& local) {
-  Convolution c = local_attributes(local, 3, local.in[0], local.in[1], local.out[0]);
-  if (!has_columns(c, local.dtype)) return 0;
-  return columns_of(c, local, {0}).together(c.groups, numel(c.result) * dtype_bytes(local.dtype));
-}
-
-Bytes convolution_backward_workspace(const OpView& local) {
-  Convolution c = local_attributes(local, 4, local.in[1], local.in[2], local.in[0]);
-  if (!has_columns(c, local.dtype) || (!local.has_out[0] && !local.has_out[1])) return 0;
-  Bytes joined = 0;
-  for (int o : {0, 1, 2})
-    if (local.has_out[o]) joined += numel(local.out[o]) * dtype_bytes(local.dtype);
-  return columns_of(c, local, {0, 1}).together(c.groups, joined);
 }
 
 constexpr Row kRows[] = {
