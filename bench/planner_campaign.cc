@@ -2,8 +2,8 @@
 // [--write F.md] Plans for ten memory limits, from the least that any rival needs to what the fastest does,
 // against every recipe and 100 random plans that fit: is one of them faster in the simulator, is a plan over
 // its limit, is one slower than another with less memory. --run: two steps of every plan on thread ranks,
-// whose counted peak must be the predicted one. MODEL `all`: eight small models; those with convolutions in
-// float64 unless a dtype is named. --write: a table of all of it.
+// whose counted peak must be the predicted one; no more than it for models with convolutions in float32, of
+// which a bound is known. MODEL `all`: eight small models. --write: a table of all of it.
 //
 // planner_campaign agree MODEL CLUSTER [--batch B]: estimates against the lowered and simulated plan.
 #include <fmt/format.h>
@@ -47,8 +47,10 @@ struct Options {
 struct Tally {
   size_t rivals = 0;
   Bytes least = 0, most = 0;
+  bool bounded = false;  // the predicted peak may be above the counted one
   int nothing = 0, slower = 0, over = 0, falls = 0, miscounted = 0, ran = 0;
   double fullest = 0;  // counted peak over the limit
+  double loosest = 1;  // counted peak over the predicted one, at least
   double lead = 0;     // best rival over the plan, at most
   double cpu = 0;      // seconds of all searches
 
@@ -73,19 +75,24 @@ Bytes counted_peak(const Model& model, const Plan& plan, Tally& tally) {
   return *std::max_element(report.peak_bytes.begin(), report.peak_bytes.end());
 }
 
-/// In the dtype asked for. Where none is, convolutions are in float64: what they hold in float32 is oneDNN's
-/// choice, which only `calibrate` knows.
+/// In the dtype asked for, if one is.
 Model typed(Model model, const std::string& dtype) {
-  auto convolves = [](const Op& op) { return op.target.find("convolution") != std::string::npos; };
-  bool any = std::any_of(model.ops.begin(), model.ops.end(), convolves);
-  if (!dtype.empty()) return retype(std::move(model), parse_dtype(dtype, "--dtype"));
-  return any ? retype(std::move(model), DType::kFloat64) : model;
+  return dtype.empty() ? model : retype(std::move(model), parse_dtype(dtype, "--dtype"));
+}
+
+/// Is the predicted peak a bound, not the peak? What convolutions hold in float32 is oneDNN's choice.
+bool is_bounded(const Model& model) {
+  return std::any_of(model.ops.begin(), model.ops.end(), [&](const Op& op) {
+    return op.target.find("convolution") != std::string::npos && view_of(model, op).dtype == DType::kFloat32;
+  });
 }
 
 class Budgets {
  public:
   Budgets(const Model& model, const Prices& prices, const Options& options)
-      : model_(model), prices_(prices), options_(options) {}
+      : model_(model), prices_(prices), options_(options) {
+    tally_.bounded = is_bounded(model);
+  }
 
   Tally study() {
     others_ = rivals(model_, prices_, kRandomPlans, options_.seed);
@@ -94,7 +101,8 @@ class Budgets {
     auto fastest = std::min_element(others_.begin(), others_.end(), [](const Known& a, const Known& b) {
       return std::pair(a.seconds, a.peak) < std::pair(b.seconds, b.peak);
     });
-    tally_ = {.rivals = others_.size(), .least = least->peak, .most = fastest->peak};
+    tally_.rivals = others_.size();
+    tally_.least = least->peak, tally_.most = fastest->peak;
     fmt::print("{} on {}, {} recipes and random plans\n", model_.name, prices_.cluster().name,
                others_.size());
     double ratio = static_cast<double>(tally_.most) / static_cast<double>(tally_.least);
@@ -143,7 +151,10 @@ class Budgets {
     Bytes peak = mine.worst_peak();
     if (options_.run) {
       peak = counted_peak(model_, mine.plan, tally_);
-      fault(peak != mine.worst_peak(), tally_.miscounted, fmt::format(" COUNTED {}", peak));
+      bool wrong = tally_.bounded ? peak > mine.worst_peak() : peak != mine.worst_peak();
+      fault(wrong, tally_.miscounted, fmt::format(" COUNTED {}", peak));
+      double share = static_cast<double>(peak) / static_cast<double>(mine.worst_peak());
+      tally_.loosest = std::min(tally_.loosest, share);
     }
     fault(peak > memory, tally_.over, " OVER");
     before_ = std::min(before_, mine.step_seconds);
@@ -194,6 +205,7 @@ constexpr const char* kHead =
 std::string row(const std::string& model, const std::string& cluster, const Tally& tally) {
   std::string counted =
       tally.ran ? fmt::format("{} of {}", tally.ran - tally.miscounted, tally.ran) : "not run";
+  if (tally.ran && tally.bounded) counted += fmt::format(" <=, down to {:.2f} %", 100 * tally.loosest);
   return fmt::format("| {} | {} | {} | {} to {} | {} | {} | {} | {} | {} | {:.1f} % | {:.2f} |\n", model,
                      cluster, tally.rivals, show_bytes(tally.least), show_bytes(tally.most), tally.slower,
                      tally.falls, tally.nothing, tally.over, counted, 100 * tally.fullest, tally.lead);
