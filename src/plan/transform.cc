@@ -313,7 +313,8 @@ class Transformer {
     return true;
   }
 
-  // Of the free loops over these atoms the one that moves the fewest elements.
+  // Of the free loops over these atoms the one that moves the fewest elements. Example: with tokens split, a
+  // product with a large weight gathers the tokens of its samples, one with a small weight the weight.
   int best_loop(size_t i, const std::vector<TensorId>& ins, size_t axis,
                 const std::set<AtomId>& atoms) const {
     int best = -1;
@@ -332,6 +333,17 @@ class Transformer {
     return best;
   }
 
+  /// Elements of a value that ranks have in one micro-batch, together along one axis. What storage cuts of a
+  /// parameter is put together where it is used.
+  int64_t elements_beside(TensorId id, size_t axis) const {
+    int64_t elements = numel(model_[id].shape);
+    if (model_[id].role == Role::kParameter) return elements;
+    for (size_t other = 0; other <= time(); ++other)
+      if (other != axis && layout_[id.value][other].kind == AxisLayout::kShard)
+        elements /= out_.axis_sizes[other];
+    return elements;
+  }
+
   int64_t moved_elements(size_t i, const Loop& loop, const std::vector<TensorId>& ins, size_t axis) const {
     int64_t moved = 0;
     for (size_t k = 0; k < ins.size(); ++k) {
@@ -339,7 +351,7 @@ class Transformer {
       for (const Pos& pos : loop.ins)
         if (pos.operand == static_cast<int>(k)) want = AxisLayout::shard(pos.dim, pos.leaf);
       AxisLayout have = this->have(ins[k], axis, i);
-      int64_t elements = numel(model_[ins[k]].shape);
+      int64_t elements = elements_beside(ins[k], axis);
       if (have == want)
         moved -= want.kind == AxisLayout::kShard ? elements : 0;
       else if (have.kind != AxisLayout::kReplicated)

@@ -265,6 +265,26 @@ TEST(Lower, OuterAxesMoveLess) {
             (Steps{{InstrKind::kReduceScatter, 0}, {InstrKind::kReduceScatter, 1}}));
 }
 
+// What a rank has of the tokens in one micro-batch is less than a weight, however large the batch is: the
+// tokens are gathered, and gradients of weights are summed up in pieces.
+TEST(Lower, SequenceParallelGathersWhatIsLess) {
+  Model model = build_model(
+      R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 32, "n_positions": 4})",
+      "config.json", {.batch = 64, .seq = 4});
+  Lowered lowered = lower(model, recipe(model, {.dp = 16, .tp = 2, .sequence = true, .microbatches = 2}));
+  const Program& program = lowered.program;
+  int64_t weight = 16 * 64, sums = 0;
+  for (const Body& body : program.bodies)
+    for (const Instr& instr : body.instrs) {
+      bool inside = !body.name.ends_with("epilogue");
+      if (instr.kind == InstrKind::kAllGather && inside) {
+        EXPECT_LT(numel(program[instr.types[0]].shape), weight) << body.name;
+      }
+      if (instr.kind == InstrKind::kZeros) sums += numel(program[instr.types[0]].shape) == weight / 2;
+    }
+  EXPECT_GT(sums, 0);
+}
+
 // A constant of the experts is made whole and cut for the pieces of a loop; which part of it is the same.
 TEST(Lower, PiecesOfAConstant) {
   Model model = build_model(
