@@ -45,13 +45,23 @@ bool keeps_apart(const Instr& instr, const Repeat& repeat) {
          std::all_of(instr.out.begin(), instr.out.end(), sum_or_none);
 }
 
+/// Adds to one sum, in place, what has nothing to do with any of them.
+bool adds_in_place(const Instr& instr, const Repeat& repeat) {
+  std::optional<Slot> sum = changed_by(instr);
+  auto is_sum = [&](Slot slot) { return repeat.is_sum(slot); };
+  bool adds = instr.kind == InstrKind::kAdd || instr.kind == InstrKind::kCompute;
+  return adds && sum && instr.out.size() == 1 && instr.out[0] == *sum &&
+         std::count_if(instr.in.begin(), instr.in.end(), is_sum) == 1 &&
+         std::none_of(instr.drop.begin(), instr.drop.end(), is_sum);
+}
+
 }  // namespace
 
 bool Repeat::is_sum(Slot slot) const { return has(sums, slot); }
 bool Repeat::adds(int32_t instr) const { return has(adding, instr); }
 
 Repeat repeat_of(const Body& body) {
-  Repeat repeat{.possible = !body.instrs.empty(), .sums = sums_of(body)};
+  Repeat repeat{.possible = !body.instrs.empty(), .only_adds = true, .sums = sums_of(body)};
   for (Slot slot : outside_of(body))
     if (!repeat.is_sum(slot)) repeat.fixed.push_back(slot);
   for (size_t i = 0; i < body.instrs.size(); ++i) {
@@ -63,6 +73,7 @@ Repeat repeat_of(const Body& body) {
     if (!adds) continue;
     repeat.adding.push_back(static_cast<int32_t>(i));
     repeat.possible = repeat.possible && keeps_apart(instr, repeat);
+    repeat.only_adds = repeat.only_adds && adds_in_place(instr, repeat);
   }
   return repeat;
 }

@@ -13,6 +13,7 @@ namespace partita {
 /// the same of the same, as long as they do not touch those sums.
 struct Repeat {
   bool possible = false;
+  bool only_adds = false;       // to sums: each time one value to one sum, in place
   std::vector<Slot> fixed;      // outside slots that are nobody's lasting sum
   std::vector<Slot> sums;       // rank slots that it changes
   std::vector<int32_t> adding;  // instructions that touch them

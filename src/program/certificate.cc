@@ -30,6 +30,7 @@ Certifier::Certifier(const Model& model, const Atoms& atoms, const Program& prog
   for (size_t b = 0; b < program.bodies.size(); ++b) verified_[b].resize(program.bodies[b].instrs.size());
   for (const Body& body : program.bodies) repeats_.push_back(repeat_of(body));
   for (size_t r = 0; r < program.ranks.size(); ++r) {
+    owing_.emplace_back(program.ranks[r].rank_slots, -1);
     last_runs_[r].resize(program.bodies.size());
     for (const Action& action : program.ranks[r].actions)
       if (action.kind == ActionKind::kRun) ++last_runs_[r][action.body.value].times;
@@ -43,6 +44,7 @@ std::vector<std::string> Certifier::run(std::vector<Made>* made) {
     happen(*event);
     if (wrong_.size() >= kMaxSentences) return std::move(wrong_);
   }
+  for (size_t r = 0; r < ranks_.size(); ++r) settle_all(static_cast<int32_t>(r));
   std::string story = walker_.story();
   if (!story.empty()) wrong_.push_back("deadlock: " + story);
   return wrong_.empty() ? check_outcome(rules_, program_, fold_, ranks_) : std::move(wrong_);
@@ -109,9 +111,11 @@ void Certifier::happen(const Event& event) {
     case Event::kReturn:
       return end_body(at);
     case Event::kFree:
+      settle(at.rank, {action_at(at).slot});
       allowed(at, [&] { ranks_[at.rank].drop(action_at(at).slot, microbatch(at), at); });
       return;
     default:
+      settle(at.rank, {action_at(at).slot});
       allowed(at, [&] { happen_transfer(event, at); });
   }
 }

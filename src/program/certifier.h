@@ -77,9 +77,16 @@ class Certifier {
 
   // --- A body that is given the same again ---
 
+  /// Runs of a body that were done again, of micro-batches that follow each other, whose sums were not added
+  /// up yet.
+  struct Owed {
+    int32_t microbatch = 0;        // the first
+    std::vector<int32_t> actions;  // one for each
+  };
   /// A run of each body on a rank that the next ones are compared with.
   struct LastRun {
     std::unique_ptr<BodyRun> run;
+    Owed owed;
     int32_t times = 0;   // that the rank runs it
     int32_t missed = 0;  // that it was given something else
   };
@@ -90,6 +97,18 @@ class Certifier {
   void end_body(const At& at);
   void do_again(const At& at, const BodyRun& run);
   void add_again(const At& at, const std::vector<Holding>& addends, const Ledger::Again& storages);
+
+  // --- Sums of many micro-batches at once (certify_owed.cc) ---
+
+  void owe(const At& at);
+  /// Adds up what is owed: of a body, of all that owe to one of these slots, of all.
+  void settle(int32_t rank, int32_t body);
+  void settle(int32_t rank, const std::vector<Slot>& slots);
+  void settle_all(int32_t rank);
+  /// Adds what an instruction adds in all owed runs; false where that cannot be said at once.
+  bool add_at_once(const At& last, const Owed& owed, const std::vector<Holding>& addends);
+  std::vector<Holding> with_sum(const At& at, const std::vector<Holding>& addends) const;
+
   /// Is the meeting one that all members have had before, all as they are now?
   bool meet_again(const std::vector<At>& members);
   void note_adding(const At& at, const Instr& instr, const std::vector<Holding>& in);
@@ -169,6 +188,7 @@ class Certifier {
   std::vector<Ledger> ranks_;
   std::vector<Repeat> repeats_;                  // by body
   std::vector<std::vector<LastRun>> last_runs_;  // rank, body
+  std::vector<std::vector<int32_t>> owing_;      // rank, rank slot: the body that owes to it; -1: none
   std::vector<Course> courses_;                  // by rank
   int64_t meetings_ = 0;
   bool of_one_microbatch_ = false;  // what was done last is not so in all micro-batches

@@ -14,12 +14,14 @@ void Certifier::begin_body(const At& at) {
   LastRun& last = last_run(at);
   const Repeat& repeat = repeats_[action_at(at).body.value];
   if (made_ || !wrong_.empty() || !repeat.possible || last.times < kFewTimes || last.missed > kMostMissed)
-    return;
+    return settle_all(at.rank);
   Ledger& ledger = ranks_[at.rank];
+  settle(at.rank, repeat.fixed);
   if (last.run && ledger.is_given(repeat, microbatch(at), *last.run)) {
     course.again = last.run.get();
     return;
   }
+  settle_all(at.rank);
   ++last.missed;
   auto notes = std::make_unique<BodyRun>();
   if (ledger.begin_run(repeat, microbatch(at), *notes)) course.notes = std::move(notes);
@@ -29,6 +31,7 @@ void Certifier::begin_body(const At& at) {
 // takes what it took then, since all their members were as they were then.
 void Certifier::look_back(const At& at) {
   Course course = std::exchange(courses_[at.rank], {});
+  settle_all(at.rank);
   walker_.skip(at.rank, false);
   const Repeat& repeat = repeats_[action_at(at).body.value];
   auto notes = std::make_unique<BodyRun>();
@@ -80,8 +83,11 @@ void Certifier::do_again(const At& at, const BodyRun& run) {
   const Repeat& repeat = repeats_[action_at(at).body.value];
   Ledger& ledger = ranks_[at.rank];
   Ledger::Again storages = ledger.begin_again(repeat, microbatch(at));
-  for (size_t k = 0; k < repeat.adding.size(); ++k)
-    add_again({at.rank, at.action, repeat.adding[k]}, run.addends[k], storages);
+  if (repeat.only_adds)
+    owe(at);
+  else
+    for (size_t k = 0; k < repeat.adding.size(); ++k)
+      add_again({at.rank, at.action, repeat.adding[k]}, run.addends[k], storages);
   ledger.end_again(repeat, microbatch(at), run, at, std::move(storages));
 }
 

@@ -15,8 +15,9 @@
 namespace partita {
 namespace {
 
-/// Recipes estimated side by side; fixed, so that what is pruned does not depend on the cores.
-constexpr size_t kTogether = 64;
+/// Recipes estimated side by side; fixed, so that what is pruned does not depend on the cores. Of a large
+/// model fewer, since those that come first let most of the others be left out early.
+constexpr size_t kTogether = 64, kTogetherLarge = 8;
 /// Estimates made for runners-up after the best is proved, and of a large model.
 constexpr int64_t kBeyondProof = 512, kBeyondProofLarge = 64;
 /// Ops of a large model, and the share of the best within which choices are good enough there.
@@ -115,7 +116,8 @@ class Search {
     Estimator estimator(book_);
     int64_t beyond_proof = 0;
     if (first) open_bound_ = recipes.empty() ? 0 : HUGE_VAL;
-    for (size_t begin = 0; begin < recipes.size(); begin += kTogether) {
+    const size_t together = large_ ? kTogetherLarge : kTogether;
+    for (size_t begin = 0; begin < recipes.size(); begin += together) {
       Seconds best = fitting_.best(), kth = fitting_.at(request_.top);
       bool proved = best > 0 && recipes[begin].hope >= best;
       bool enough = kth > 0 && recipes[begin].hope >= kth;
@@ -125,7 +127,7 @@ class Search {
         for (size_t i = begin; i < recipes.size(); ++i) open_bound_ = std::min(open_bound_, recipes[i].bound);
         return;
       }
-      size_t count = std::min(kTogether, recipes.size() - begin);
+      size_t count = std::min(together, recipes.size() - begin);
       std::vector<std::optional<Estimate>> made(count);
       Freedom freedom = freedom_;
       if (large_ && kth > 0) freedom.below = kth;
