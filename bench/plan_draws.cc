@@ -206,7 +206,10 @@ void recompute_by_hand(Draw& draw, const Model& model, Plan& plan) {
   const std::string& op = model.ops[draw.number(0, static_cast<int64_t>(model.ops.size()) - 1)].name;
   std::string module = op.substr(0, op.find('/'));
   plan.recompute = {{.ops = {module + "/*", module + ".*"}}};
-  plan.summary += fmt::format(", {} again", module);
+  // Kinds of ops, some of which the module has.
+  for (const char* kind : {"*/mul*", "*/addmm*", "*/mm*", "*/view*", "*/t*", "*/_*"})
+    if (draw.one_in(4)) plan.recompute[0].keep.emplace_back(kind);
+  plan.summary += fmt::format(", {} again but for {} kinds", module, plan.recompute[0].keep.size());
 }
 
 // OSDP: some parameters, or all, in pieces over dp, their operators in slices.
@@ -240,6 +243,7 @@ RecipeSpec draw_recipe(Draw& draw, const DrawnModel& drawn) {
   }
   spec.sequence = spec.tp > 1 && draw.one_in(2);
   spec.recompute = draw.one_in(4);
+  if (spec.recompute) spec.keep = static_cast<Keep>(draw.number(0, kKeeps - 1));
   if (draw.one_in(6)) spec.pieces = draw.number(2, 4);
   if (draw.one_in(5)) spec.loss_pieces = draw.number(2, 4);
   spec.microbatches = draw.number(1, std::min<int64_t>(drawn.batch / spec.dp, 6));

@@ -65,6 +65,10 @@ void interlaced(int64_t ranks, RecipeSpec& spec) { pipeline(ranks, "interlaced",
 void pieces(int64_t, RecipeSpec& spec) { spec.pieces = 2; }
 void loss_pieces(int64_t, RecipeSpec& spec) { spec.loss_pieces = 2; }
 void recompute(int64_t, RecipeSpec& spec) { spec.recompute = true; }
+void recompute_part(int64_t, RecipeSpec& spec) {
+  spec.recompute = true;
+  spec.keep = Keep::kProducts;
+}
 void accumulate(int64_t, RecipeSpec& spec) { spec.microbatches = 2; }
 void clip(int64_t, RecipeSpec& spec) { spec.optimizer.clip = 0.1; }
 
@@ -88,6 +92,7 @@ constexpr Factor kFactors[] = {
     {"co-shard", false, pieces},
     {"loss in pieces", false, loss_pieces},
     {"recompute", false, recompute},
+    {"recompute part", false, recompute_part},
     {"accumulation", false, accumulate},
     {"clipping", false, clip},
 };

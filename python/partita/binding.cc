@@ -140,7 +140,8 @@ void bind_design(py::module_& m) {
                       bool through) { d.design.loop(ops, atom, pieces, through); })
       .def("store", [](OwnDesign& d, const std::string& params, const std::string& what,
                        const std::string& axis) { d.design.store(params, what, axis); })
-      .def("recompute", [](OwnDesign& d, const Names& ops) { d.design.recompute(ops); })
+      .def("recompute",
+           [](OwnDesign& d, const Names& ops, const Names& keep) { d.design.recompute(ops, keep); })
       .def("microbatches", [](OwnDesign& d, int64_t count) { d.design.microbatches(count); })
       .def("order", [](OwnDesign& d, const std::string& schedule) { d.design.order(schedule); })
       .def("order", [](OwnDesign& d, const Names& rows) { d.design.order(rows); })

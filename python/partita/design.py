@@ -38,9 +38,9 @@ class Design:
         self._native.store(params, what, axis)
         return self
 
-    def recompute(self, ops) -> "Design":
-        """One block: run again in backward instead of keeping what it made."""
-        self._native.recompute(_list(ops))
+    def recompute(self, ops, keep=()) -> "Design":
+        """One block: run again in backward instead of keeping what it made, but for what ops matching `keep` made."""
+        self._native.recompute(_list(ops), _list(keep))
         return self
 
     def microbatches(self, count: int) -> "Design":

@@ -47,7 +47,7 @@ struct Options {
   TrainingInput training;
   int64_t ranks = 0, microbatches = 0;
   RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0, .cp = 0};
-  std::string output, order, merge = "gather";
+  std::string output, order, merge = "gather", keep = "nothing";
   int64_t waves = 0;
 };
 
@@ -89,6 +89,9 @@ RecipeSpec spec_of(const Options& options) {
   spec.merge = options.merge == "lse";
   if (spec.merge && spec.cp == 1)
     input_error("recipe {}: --merge lse is about keys that ranks split over cp; say --cp", options.name);
+  spec.keep = parse_keep(options.keep, "--keep");
+  if (spec.keep != Keep::kNothing && !spec.recompute)
+    input_error("recipe {}: --keep is about what is computed again; say --recompute too", options.name);
   spec.experts = row.experts;
   if (row.schedule) spec.schedule = row.schedule;
   spec.pieces = std::max(spec.pieces, row.pieces);
@@ -162,6 +165,8 @@ void add_recipe(CLI::App& app, Command& command) {
       ->check(positive);
   app.add_flag("--recompute", sizes.recompute,
                "run repeated modules again in backward instead of keeping what they made");
+  app.add_option("--keep", options->keep,
+                 "with --recompute: what is kept all the same: attention, or products with weights too");
   app.add_flag("--overlap", sizes.overlap,
                "start sums of gradients where they are made and gather parameters ahead, beside computing");
   app.add_option("--schedule", sizes.schedule,

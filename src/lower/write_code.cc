@@ -7,6 +7,14 @@
 #include "model/row.h"
 
 namespace partita {
+namespace {
+
+bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+}  // namespace
 
 CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& transformed,
                        const Assigned& assigned, const Sites& sites, bool apart)
@@ -119,8 +127,8 @@ bool CodeWriter::made_together(TensorId tensor) const {
   return std::any_of(stages.begin(), stages.end(), [&](int stage) { return sites_.spans(stage); });
 }
 
-// Outputs of a block that is run again in backward, but for those that ops outside of it read in forward, and
-// what all devices make together: a stage of its own could not make it again.
+// Outputs of a block that is run again in backward, but for those that ops outside of it read in forward,
+// what the plan keeps, and what all devices make together: a stage of its own could not make it again.
 void CodeWriter::find_dropped() {
   dropped_.assign(model_.tensors.size(), false);
   if (plan_.recompute.empty()) return;
@@ -128,20 +136,20 @@ void CodeWriter::find_dropped() {
   for (const Op& op : model_.ops) {
     if (op.backward) continue;
     int block = block_named(op.name);
+    bool kept = block < 0 || matches_any(plan_.recompute[block].keep, op.name);
     for (TensorId id : inputs_of(op))
       if (block_of[id.value] != block) dropped_[id.value] = false;
     for (TensorId id : op.outputs) {
       if (!id) continue;
       block_of[id.value] = block;
-      dropped_[id.value] = block >= 0 && !wanted_after_[id.value] && !(made_together(id) && read_apart(id));
+      dropped_[id.value] = !kept && !wanted_after_[id.value] && !(made_together(id) && read_apart(id));
     }
   }
 }
 
 int CodeWriter::block_named(const std::string& name) const {
   for (size_t b = 0; b < plan_.recompute.size(); ++b)
-    for (const std::string& pattern : plan_.recompute[b].ops)
-      if (matches(pattern, name)) return static_cast<int>(b);
+    if (matches_any(plan_.recompute[b].ops, name)) return static_cast<int>(b);
   return -1;
 }
 

@@ -133,8 +133,8 @@ Design& Design::store(const std::string& params, const std::string& what, const 
   return *this;
 }
 
-Design& Design::recompute(const std::vector<std::string>& ops) {
-  RecomputeRule rule;
+Design& Design::recompute(const std::vector<std::string>& ops, const std::vector<std::string>& keep) {
+  RecomputeRule rule{.keep = keep};
   for (const std::string& name : ops)
     for (const std::string& pattern : patterns(name)) rule.ops.push_back(pattern);
   plan_.recompute.push_back(std::move(rule));

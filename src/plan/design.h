@@ -29,8 +29,8 @@ class Design {
                bool through = false);
   /// See StoreRule.
   Design& store(const std::string& params, const std::string& what, const std::string& axis = "dp");
-  /// One block, run again in backward.
-  Design& recompute(const std::vector<std::string>& ops);
+  /// One block, run again in backward, but for what those of its ops made that match `keep`.
+  Design& recompute(const std::vector<std::string>& ops, const std::vector<std::string>& keep = {});
   Design& microbatches(int64_t count);
   /// A named schedule, or one's own: the steps of each device, "0F0,0F1,0B0,0B1".
   Design& order(const std::string& schedule);

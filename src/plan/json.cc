@@ -158,7 +158,10 @@ std::string to_json(const Plan& plan) {
     if (!s.leaf.empty()) out["store"].back()["leaf"] = s.leaf;
   }
   if (!plan.recompute.empty()) out["recompute"] = Json::array();
-  for (const RecomputeRule& r : plan.recompute) out["recompute"].push_back({{"ops", r.ops}});
+  for (const RecomputeRule& r : plan.recompute) {
+    out["recompute"].push_back({{"ops", r.ops}});
+    if (!r.keep.empty()) out["recompute"].back()["keep"] = r.keep;
+  }
   out["schedule"] = plan.schedule;
   if (!plan.order.empty()) out["order"] = plan.order;
   if (plan.overlap) out["overlap"] = true;
@@ -188,8 +191,8 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   plan.store = read_list<StoreRule>(in["store"], read_store);
   if (in.has("recompute"))
     plan.recompute = read_list<RecomputeRule>(in["recompute"], [](const JsonIn& rule) {
-      rule.only({"ops"});
-      return RecomputeRule{rule["ops"].texts()};
+      rule.only({"ops", "keep"});
+      return RecomputeRule{rule["ops"].texts(), rule.has("keep") ? rule["keep"].texts() : std::vector<std::string>{}};
     });
   plan.schedule = in["schedule"].text();
   if (in.has("order")) plan.order = in["order"].texts();

@@ -69,10 +69,10 @@ struct LoopRule {
 };
 
 /// Forward ops matching a pattern are run again in backward instead of keeping what they made; what ops
-/// outside of the block read of it is kept. Blocks that follow each other are rules of their own, so that one
-/// block is alive at a time.
+/// outside of the block read of it is kept, and so is what the ops of the block matching `keep` made. Blocks
+/// that follow each other are rules of their own, so that one block is alive at a time.
 struct RecomputeRule {
-  std::vector<std::string> ops;
+  std::vector<std::string> ops, keep = {};
   bool operator==(const RecomputeRule&) const = default;
 };
 

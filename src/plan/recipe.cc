@@ -13,7 +13,6 @@
 #include "model/retype.h"
 #include "plan/cut.h"
 #include "plan/interlaced_stages.h"
-#include "plan/repeated_modules.h"
 #include "plan/slices.h"
 #include "schedule/csv.h"
 #include "schedule/schedule.h"
@@ -43,15 +42,6 @@ int64_t batch_of(const Model& model) {
   for (const Tensor& tensor : model.tensors)
     if (tensor.role == Role::kBatchInput && !tensor.shape.empty() && samples <= 1) samples = tensor.shape[0];
   return samples;
-}
-
-// A rule for each repeated module.
-std::vector<RecomputeRule> module_rules(const Model& model) {
-  std::vector<RecomputeRule> rules;
-  for (const std::string& module : repeated_modules(model))
-    rules.push_back({.ops = {module + "/*", module + ".*"}});
-  if (rules.empty()) input_error("recipe: this model has no repeated modules to recompute");
-  return rules;
 }
 
 std::string dp_summary(const RecipeSpec& spec) {
@@ -104,6 +94,8 @@ std::string summary(const RecipeSpec& spec) {
   if (spec.pieces > 1) text += fmt::format(", {} pieces", spec.pieces);
   if (spec.loss_pieces > 1) text += fmt::format(", loss in {} pieces", spec.loss_pieces);
   if (spec.recompute) text += ", recompute";
+  if (spec.recompute && spec.keep != Keep::kNothing)
+    text += fmt::format(" all but {}", kKeepNames[static_cast<int>(spec.keep)]);
   if (spec.overlap) text += kOverlapSummary;
   return text;
 }
@@ -368,7 +360,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   if (spec.loss_pieces > 1) add_loss_pieces(spec.loss_pieces, plan);
   if (spec.slices > 1) add_slices(spec, plan);
   plan.overlap = spec.overlap;
-  if (spec.recompute || spec.pieces > 1) plan.recompute = module_rules(model_);
+  if (spec.recompute || spec.pieces > 1) plan.recompute = module_rules(model_, spec.keep);
   plan.order = spec.order;
   plan.stages = stages_of(model_, spec);
   if (static_cast<int64_t>(plan.stages[0].devices.size()) > plan.mesh_size()) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/module_rules.h"
 #include "plan/plan.h"
 
 namespace partita {
@@ -23,6 +24,7 @@ struct RecipeSpec {
   bool experts = false;          // over dp: ops of experts split them instead of the batch (expert parallel)
   bool sequence = false;         // what tp leaves whole is split along the tokens (sequence parallel)
   bool recompute = false;        // repeated modules are run again in backward, each from its inputs
+  Keep keep = Keep::kNothing;    // and from what of them is kept
   bool overlap = false;          // sums and gathers over dp run beside computing
   int64_t microbatches = 1;
   std::string schedule = "1f1b";

@@ -1,5 +1,7 @@
 #include "search/cost_book.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "search/parallel.h"
 
@@ -63,16 +65,42 @@ void CostBook::measure(const std::vector<CostKey>& keys) {
       } catch (const InputError& error) {
         trial.refused = error.what();
       }
-    for (const Plan& plan : trial.keep)
-      if (!forms_.contains(form_of(plan)))
-        forms_.emplace(form_of(plan), prepare(shrunk_.model, form_of(plan)));
-    for (const Plan& plan : trial.again)
-      if (!forms_.contains(form_of(plan)))
-        forms_.emplace(form_of(plan), prepare(shrunk_.model, form_of(plan)));
+    for (const Plan& plan : trial.keep) prepared(plan);
+    for (const Plan& plan : trial.again) prepared(plan);
   }
   std::vector<std::unique_ptr<CostTable>> made(trials.size());
   in_parallel(trials.size(), threads_, [&](size_t i) { made[i] = measure(trials[i]); });
   for (size_t i = 0; i < trials.size(); ++i) tables_[trials[i].key] = std::move(made[i]);
+}
+
+const Prepared& CostBook::prepared(const Plan& plan) {
+  auto [found, fresh] = forms_.try_emplace(form_of(plan));
+  if (fresh) found->second = prepare(shrunk_.model, form_of(plan));
+  return found->second;
+}
+
+void CostBook::measure_parts(const std::vector<CostKey>& keys) {
+  struct Part {
+    std::optional<UnitCosts>* costs;
+    Plan plan;
+  };
+  std::vector<Part> parts;
+  for (const CostKey& key : keys) {
+    CostTable& table = *tables_.at(key);
+    if (std::exchange(table.parts, true) || !table.again[0]) continue;
+    RecipeSpec spec = spec_of(key, table.whole.empty());
+    spec.recompute = true;
+    for (int keep = 1; keep < kKeeps; ++keep) try {
+        spec.keep = static_cast<Keep>(keep);
+        parts.push_back({&table.again[keep], recipes_.plan(spec)});
+        prepared(parts.back().plan);
+      } catch (const InputError&) {
+        continue;  // it has nothing of that kind
+      }
+  }
+  in_parallel(parts.size(), threads_, [&](size_t i) {
+    *parts[i].costs = measure_units(forms_.at(form_of(parts[i].plan)), parts[i].plan, prices_);
+  });
 }
 
 std::unique_ptr<CostTable> CostBook::measure(const Trial& trial) const {
@@ -82,7 +110,7 @@ std::unique_ptr<CostTable> CostBook::measure(const Trial& trial) const {
     try {
       table->keep = measure_units(forms_.at(form_of(trial.keep[k])), trial.keep[k], prices_);
       if (k < trial.again.size())
-        table->again = measure_units(forms_.at(form_of(trial.again[k])), trial.again[k], prices_);
+        table->again[0] = measure_units(forms_.at(form_of(trial.again[k])), trial.again[k], prices_);
       table->whole = trial.keep[k].microbatches == 1 ? table->refused : "";
       table->refused.clear();
       return table;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,7 +27,9 @@ struct CostKey {
 /// none.
 struct CostTable {
   UnitCosts keep;
-  std::optional<UnitCosts> again;  // not where the model has no repeated modules
+  /// By what is kept all the same. None where the model has no repeated modules, or nothing of that kind.
+  std::array<std::optional<UnitCosts>, kKeeps> again;
+  bool parts = false;  // all of `again` were measured, not only the first
   std::string refused;
   std::string whole;  // why the step cannot be cut into micro-batches; "" where it can
 };
@@ -41,6 +44,8 @@ class CostBook {
   CostKey key_of(const RecipeSpec& spec) const;
   /// Measures those keys that are not known yet.
   void measure(const std::vector<CostKey>& keys);
+  /// Of measured keys also what modules cost of which only a part is computed again.
+  void measure_parts(const std::vector<CostKey>& keys);
   /// REQUIRES: measured.
   const CostTable& table(const CostKey& key) const { return *tables_.at(key); }
 
@@ -60,6 +65,7 @@ class CostBook {
  private:
   struct Trial;
   RecipeSpec spec_of(const CostKey& key, bool loops) const;
+  const Prepared& prepared(const Plan& plan);
   std::unique_ptr<CostTable> measure(const Trial& trial) const;
 
   const Model& model_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "choose/search.h"
@@ -21,7 +20,7 @@ struct Item {
   int index = 0;             // unit or parameter of the shrunk step
   int alive = 1;             // units: micro-batches
   std::vector<int> places;   // units of the whole step
-  std::vector<int> options;  // units: 0 keep, 1 compute again; parameters: Storing
+  std::vector<int> options;  // units: 0 keep, kAgain and more compute again; parameters: Storing
 };
 
 class DeviceProblem {
@@ -31,7 +30,6 @@ class DeviceProblem {
         stages_(stages),
         stands_for_(context.book.shrunk().stands_for),
         keep_(context.table.keep),
-        again_(context.table.again && context.freedom.recompute ? &*context.table.again : nullptr),
         loops_(context.microbatches > 1) {}
 
   DeviceChoice choose() {
@@ -63,7 +61,9 @@ class DeviceProblem {
     return context_.freedom.below < HUGE_VAL ? SolvedDevice{.hopeless = true} : least();
   }
 
-  const UnitCost& cost(int unit, bool again) const { return (again ? again_ : &keep_)->units[unit]; }
+  const UnitCost& cost(int unit, int way) const {
+    return (way ? *context_.table.again[way - kAgain] : keep_).units[unit];
+  }
   double microbatches() const { return static_cast<double>(context_.microbatches); }
 
   Bytes leaves(int unit) const {
@@ -89,7 +89,8 @@ class DeviceProblem {
         bool module = !context_.book.shrunk().units.all[u].module.empty();
         item->second = {
             .is_unit = true, .index = stands_for_[u], .alive = stage.alive, .places = {u}, .options = {0}};
-        if (again_ && module) item->second.options.push_back(1);
+        for (int keep = 0; module && context_.freedom.recompute && keep < kKeeps; ++keep)
+          if (context_.table.again[keep]) item->second.options.push_back(kAgain + keep);
       }
       for (auto& [unit, item] : by_unit) items_.push_back(std::move(item));
     }
@@ -114,7 +115,7 @@ class DeviceProblem {
 
   ChoiceOption option(const Item& item, int code) const {
     if (item.is_unit) {
-      const UnitCost& unit = cost(item.index, code == 1);
+      const UnitCost& unit = cost(item.index, code);
       Seconds seconds = unit.forward + unit.backward() - (loops_ ? 0 : unit.accumulate);
       return {.seconds = microbatches() * seconds,
               .bytes = {unit.saved * item.alive, 0},
@@ -204,7 +205,6 @@ class DeviceProblem {
 
   DeviceChoice price(const ChoiceCounts& counts) {
     DeviceChoice out;
-    std::set<int> again;
     std::map<int, UnitStorage> storage;
     out.looping = out.ended = held_by_all();
     Bytes update = 0;
@@ -214,7 +214,7 @@ class DeviceProblem {
         for (int64_t k = 0; k < counts[i][o]; ++k, ++place) {
           int unit = items_[i].places[place], code = items_[i].options[o];
           if (items_[i].is_unit) {
-            if (code == 1) again.insert(unit);
+            if (code) out.again[unit] = static_cast<uint8_t>(code);
             continue;
           }
           const ParameterCost& parameter = keep_.parameters[items_[i].index];
@@ -240,19 +240,21 @@ class DeviceProblem {
         }
     }
     out.ended += update;
-    out.again.assign(again.begin(), again.end());
-    for (const StageRange& stage : stages_) price_stage(stage, again, storage, out);
+    for (const StageRange& stage : stages_) price_stage(stage, storage, out);
     return out;
   }
 
-  void price_stage(const StageRange& stage, const std::set<int>& again, std::map<int, UnitStorage>& storage,
-                   DeviceChoice& out) const {
+  void price_stage(const StageRange& stage, std::map<int, UnitStorage>& storage, DeviceChoice& out) const {
+    auto cost_of = [&](int u) -> const UnitCost& {
+      auto again = out.again.find(u);
+      return cost(stands_for_[u], again == out.again.end() ? 0 : again->second);
+    };
     StageSeconds seconds;
     StageBytes bytes;
     Bytes saved = 0;
     std::vector<Bytes> after;
     for (int u = stage.begin; u < stage.end; ++u) {
-      const UnitCost& unit = cost(stands_for_[u], again.contains(u));
+      const UnitCost& unit = cost_of(u);
       const UnitStorage& there = storage[u];
       seconds.forward += unit.forward + there.forward;
       seconds.input_grad += unit.input_grad + there.backward;
@@ -262,7 +264,7 @@ class DeviceProblem {
     }
     Bytes gradients = 0;
     for (int u = stage.end; u-- > stage.begin;) {
-      const UnitCost& unit = cost(stands_for_[u], again.contains(u));
+      const UnitCost& unit = cost_of(u);
       Bytes most = loops_ ? unit.backward_peak : unit.once_peak + gradients;
       bytes.backward_peak = std::max(
           bytes.backward_peak, after[u - stage.begin] + most + storage[u].gathered + storage[u].scattered);
@@ -282,7 +284,6 @@ class DeviceProblem {
   const std::vector<StageRange>& stages_;
   const std::vector<int>& stands_for_;
   const UnitCosts& keep_;
-  const UnitCosts* again_;
   bool loops_;
   std::vector<Item> items_;
 };
@@ -313,7 +314,7 @@ DeviceChoice choose_device(const DeviceContext& context, const std::vector<Stage
 std::vector<LeastBytes> least_bytes(const DeviceContext& context) {
   const std::vector<int>& stands_for = context.book.shrunk().stands_for;
   const UnitCosts& costs =
-      context.table.again && context.freedom.recompute ? *context.table.again : context.table.keep;
+      context.table.again[0] && context.freedom.recompute ? *context.table.again[0] : context.table.keep;
   std::vector<LeastBytes> of_shrunk;
   for (const UnitCost& unit : costs.units)
     of_shrunk.push_back({0, unit.saved, std::max(unit.backward_peak, unit.forward_peak - unit.saved)});

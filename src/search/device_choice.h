@@ -12,6 +12,11 @@
 
 namespace partita {
 
+/// A unit that is computed again in backward, from its inputs: kAgain; from what of it is kept too: kAgain and
+/// the number of its Keep.
+inline constexpr uint8_t kAgain = 1;
+inline Keep keep_of(uint8_t way) { return static_cast<Keep>(way - kAgain); }
+
 /// Units [begin, end) of the whole step as one stage, of which `alive` micro-batches are there at once.
 struct StageRange {
   int begin = 0, end = 0, alive = 1;
@@ -52,7 +57,7 @@ struct DeviceChoice {
   Seconds once = 0;                   // after the last micro-batch
   Bytes looping = 0;                  // held all the time while micro-batches run
   Bytes ended = 0;                    // the most after the last one
-  std::vector<int> again;             // units of the whole step, ascending
+  std::map<int, uint8_t> again;       // units of the whole step: kAgain and more
   std::vector<StoredUnit> stored;
 };
 

@@ -64,7 +64,7 @@ class Run {
       cut_by_memory();
     if (out_.hopeless) return std::move(out_);
     if (spec_.pieces > 1)
-      for (int u = 0; u < units(); ++u) out_.again[u] = !book_.shrunk().units.all[u].module.empty();
+      for (int u = 0; u < units(); ++u) out_.again[u] = book_.shrunk().units.all[u].module.empty() ? 0 : kAgain;
     time();
     return std::move(out_);
   }
@@ -210,7 +210,7 @@ class Run {
   void choose_within(const std::vector<Bytes>& limits) {
     out_.fits = true;
     out_.peak_bytes.clear();
-    out_.again.assign(units(), false);
+    out_.again.assign(units(), 0);
     out_.storing.assign(table_.keep.parameters.size(), {});
     for (size_t p = 0; p < out_.storing.size(); ++p) out_.storing[p].assign(units(), Storing::kWhole);
     std::vector<StageBytes> bytes(schedule_.stages);
@@ -229,7 +229,7 @@ class Run {
         bytes[numbers[k]] = choice.bytes[k];
       }
       once_.push_back(choice.once);
-      for (int u : choice.again) out_.again[u] = true;
+      for (auto [unit, way] : choice.again) out_.again[unit] = way;
       for (const StoredUnit& stored : choice.stored)
         out_.storing[stored.parameter][stored.unit] = stored.storing;
       choices.push_back(std::move(choice));
@@ -322,8 +322,8 @@ Seconds Estimator::bound(const RecipeSpec& spec) const {
 // they can run beside computing, the longer of the two.
 Seconds Estimator::bound_as_written(const RecipeSpec& spec) const {
   const CostTable& table = book_.table(book_.key_of(spec));
-  if (!table.refused.empty() || (spec.recompute && !table.again)) return 0;
-  const UnitCosts& costs = spec.recompute ? *table.again : table.keep;
+  if (!table.refused.empty() || (spec.recompute && !table.again[0])) return 0;
+  const UnitCosts& costs = spec.recompute ? *table.again[0] : table.keep;
   constexpr Storing kByZero[] = {Storing::kWhole, Storing::kState, Storing::kGradient, Storing::kParameter};
   StoringPrices prices(book_.prices(), spec);
   double microbatches = static_cast<double>(spec.microbatches);

@@ -17,7 +17,7 @@ struct Estimate {
   std::vector<Bytes> peak_bytes;  // by device of the pipeline
   bool fits = false;
   std::vector<int> firsts;  // unit of the whole step that each stage starts with
-  std::vector<bool> again;  // by unit: computed again in backward
+  std::vector<uint8_t> again;  // by unit: 0, or kAgain and what is kept all the same (device_choice.h)
   /// By parameter of the shrunk step and unit of the whole step: of the one that it stands for there.
   std::vector<std::vector<Storing>> storing;
   std::string refused;    // why there is no estimate

@@ -63,8 +63,8 @@ class Sum {
 
 EvenStages even_stages(const CostBook& book, const RecipeSpec& spec, Storing storing) {
   const CostTable& table = book.table(book.key_of(spec));
-  if (!table.refused.empty() || (spec.recompute && !table.again)) return {};
-  const UnitCosts& costs = spec.recompute ? *table.again : table.keep;
+  if (!table.refused.empty() || (spec.recompute && !table.again[0])) return {};
+  const UnitCosts& costs = spec.recompute ? *table.again[0] : table.keep;
   Whole whole = Sum(book, spec, costs).whole(storing);
   Schedule schedule = schedule_for(spec, spec.microbatches);
   int64_t count = schedule.stages, mesh = spec.dp * spec.tp;

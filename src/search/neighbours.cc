@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "plan/recipe.h"
 #include "plan/repeated_modules.h"
+#include "search/write_plan.h"
 
 namespace partita {
 namespace {
@@ -91,9 +92,11 @@ std::string storage_summary(const std::string& before, const std::map<std::strin
                      rest < before.size() ? before.substr(rest) : "");
 }
 
-std::string recompute_summary(const std::string& before, size_t again, size_t modules) {
-  std::string text = before.substr(0, before.find(", recompute"));
-  return again ? text + fmt::format(", recompute {} of {}", again, modules) : text;
+void summarize(size_t modules, Plan& plan) {
+  size_t parts = 0;
+  for (const RecomputeRule& rule : plan.recompute) parts += !rule.keep.empty();
+  plan.summary = plan.summary.substr(0, plan.summary.find(", recompute")) +
+                 recompute_summary(plan.recompute.size(), parts, modules);
 }
 
 /// Another module computed again instead: it may be of a stage that has the time, or less to keep. Only where
@@ -118,8 +121,23 @@ void add_recompute(const std::vector<std::string>& modules, const Plan& plan, st
   for (size_t i = 0; i < plan.recompute.size(); ++i) {
     Plan next = plan;
     next.recompute.erase(next.recompute.begin() + static_cast<ptrdiff_t>(i));
-    next.summary = recompute_summary(plan.summary, next.recompute.size(), modules.size());
+    summarize(modules.size(), next);
     out.push_back(std::move(next));
+  }
+}
+
+/// More of what a module makes is kept.
+void add_parts(const Model& model, const std::vector<std::string>& modules, const Plan& plan,
+               std::vector<Plan>& out) {
+  for (size_t i = 0; i < plan.recompute.size(); ++i) {
+    const std::string& ops = plan.recompute[i].ops[0];
+    for (Keep keep : {Keep::kAttention, Keep::kProducts}) {
+      RecomputeRule rule = module_rule(model, ops.substr(0, ops.rfind('/')), keep);
+      if (rule.ops != plan.recompute[i].ops || rule.keep.size() <= plan.recompute[i].keep.size()) continue;
+      out.push_back(plan);
+      out.back().recompute[i] = std::move(rule);
+      summarize(modules.size(), out.back());
+    }
   }
 }
 
@@ -175,6 +193,7 @@ std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom
   if (plan.overlap) plain.summary = plain.summary.substr(0, plain.summary.rfind(kOverlapSummary));
   std::vector<std::string> modules = repeated_modules(model);
   add_recompute(modules, plain, out);
+  if (plain.loops.empty()) add_parts(model, modules, plain, out);
   add_storage(model, plain, freedom, out);
   if (plain.loops.empty()) add_swaps(modules, plain, most / 2, out);
   // Of too many, every second, third ... one.

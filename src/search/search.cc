@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "search/device_choice.h"
 #include "search/finalists.h"
 #include "search/judging.h"
 #include "search/parallel.h"
@@ -71,7 +72,8 @@ class Search {
   SearchResult run() {
     walk(bounded(all_recipes(request_, book_)), true);
     walk(bounded(over_nodes()), false);
-    if (memory_is_short()) walk(bounded(in_pieces()), false);
+    if (memory_is_short() && freedom_.recompute) walk(bounded(leading_specs(), true), false);
+    if (memory_is_short()) walk(bounded(in_pieces(), freedom_.recompute), false);
     // Estimates count all communication; what can be hidden is in no bound.
     Seconds least = request_.prices.overlaps() ? least_bound_ : fitting_.best();
     if (fitting_.count() > 0) result_.bound = std::min(open_bound_, least);
@@ -88,10 +90,12 @@ class Search {
 
   bool stopped() const { return request_.stop && *request_.stop; }
 
-  std::vector<Bounded> bounded(std::vector<RecipeSpec> specs) {
+  /// `parts`: modules may be computed again in part.
+  std::vector<Bounded> bounded(std::vector<RecipeSpec> specs, bool parts = false) {
     std::set<CostKey> keys;
     for (const RecipeSpec& spec : specs) keys.insert(book_.key_of(spec));
     book_.measure({keys.begin(), keys.end()});
+    if (parts) book_.measure_parts({keys.begin(), keys.end()});
     Estimator estimator(book_);
     std::vector<Bounded> out;
     std::set<std::string> refused;
@@ -174,14 +178,14 @@ class Search {
     if (stopped()) return false;
     if (fitting_.count() == 0) return true;
     Estimate best = fitting_.ranked().front();
-    return std::find(best.again.begin(), best.again.end(), true) != best.again.end() ||
+    return std::any_of(best.again.begin(), best.again.end(), [](uint8_t way) { return way > 0; }) ||
            best.worst_peak() > freedom_.memory / 10 * 9;
   }
 
   bool all_again(const Estimate& estimate) const {
     const std::vector<Unit>& units = book_.shrunk().units.all;
     for (size_t u = 0; u < units.size(); ++u)
-      if (!units[u].module.empty() && !estimate.again[u]) return false;
+      if (!units[u].module.empty() && estimate.again[u] != kAgain) return false;
     return true;
   }
 
@@ -190,6 +194,12 @@ class Search {
     std::vector<Estimate> out = fitting_.ranked();
     out.resize(std::min(out.size(), kKeptBeyond));
     out.insert(out.end(), beyond_.begin(), beyond_.end());
+    return out;
+  }
+
+  std::vector<RecipeSpec> leading_specs() const {
+    std::vector<RecipeSpec> out;
+    for (const Estimate& estimate : leading()) out.push_back(estimate.spec);
     return out;
   }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "plan/cut.h"
+#include "search/device_choice.h"
 #include "plan/stage_patterns.h"
 
 namespace partita {
@@ -189,6 +190,24 @@ class StoreRules {
   std::map<Storing, Bytes> shares_;
 };
 
+/// What to keep is found in the layer of the shrunk step, whose names then stand for those of others.
+std::vector<RecomputeRule> recompute_rules(const Shrunk& shrunk, const Estimate& estimate) {
+  std::map<std::pair<int, uint8_t>, std::pair<std::string, RecomputeRule>> known;  // module, its rule
+  std::vector<RecomputeRule> rules;
+  for (size_t u = 0; u < estimate.again.size(); ++u) {
+    if (!estimate.again[u]) continue;
+    const std::string& module = shrunk.units.all[u].module;
+    auto [like, fresh] = known.try_emplace({shrunk.stands_for[u], estimate.again[u]});
+    if (fresh) like->second = {module, module_rule(shrunk.model, module, keep_of(estimate.again[u]))};
+    const auto& [first, rule] = like->second;
+    RecomputeRule& written = rules.emplace_back(rule);
+    for (auto* names : {&written.ops, &written.keep})
+      for (std::string& name : *names)
+        if (inside(name, first)) name = module + name.substr(first.size());
+  }
+  return rules;
+}
+
 std::string storage_text(const std::map<Storing, Bytes>& shares, const RecipeSpec& spec) {
   Bytes all = 0;
   std::map<std::string, Bytes> by_name;
@@ -211,6 +230,13 @@ std::string storage_text(const std::map<Storing, Bytes>& shares, const RecipeSpe
 
 }  // namespace
 
+std::string recompute_summary(size_t again, size_t parts, size_t modules) {
+  if (again == 0) return "";
+  if (again == modules && parts == 0) return ", recompute";
+  std::string text = fmt::format(", recompute {} of {}", again, modules);
+  return parts ? text + fmt::format(" ({} in part)", parts) : text;
+}
+
 std::string summary_of(const CostBook& book, const Estimate& estimate) {
   RecipeSpec spec = estimate.spec;
   int64_t dp = spec.dp;
@@ -224,13 +250,13 @@ std::string summary_of(const CostBook& book, const Estimate& estimate) {
   } else {
     text = rest;
   }
-  int64_t modules = 0, again = 0;
+  size_t modules = 0, again = 0, parts = 0;
   for (size_t u = 0; u < estimate.again.size(); ++u) {
     modules += !book.shrunk().units.all[u].module.empty();
-    again += estimate.again[u];
+    again += estimate.again[u] > 0;
+    parts += estimate.again[u] > kAgain;
   }
-  if (again == modules && again > 0) return text + ", recompute";
-  return again ? text + fmt::format(", recompute {} of {}", again, modules) : text;
+  return text + recompute_summary(again, parts, modules);
 }
 
 Plan write_plan(CostBook& book, const Estimate& estimate) {
@@ -250,10 +276,7 @@ Plan write_plan(CostBook& book, const Estimate& estimate) {
   plan.schedule = name;
   plan.stages = write_stages(book, estimate);
   plan.store = std::move(store);
-  plan.recompute.clear();
-  for (size_t u = 0; u < estimate.again.size(); ++u)
-    if (const std::string& module = book.shrunk().units.all[u].module; estimate.again[u])
-      plan.recompute.push_back({.ops = {module + "/*", module + ".*"}});
+  plan.recompute = recompute_rules(book.shrunk(), estimate);
   plan.summary = summary_of(book, estimate);
   return plan;
 }

@@ -12,4 +12,7 @@ Plan write_plan(CostBook& book, const Estimate& estimate);
 /// several ways: "dp8 (60 % zero1)".
 std::string summary_of(const CostBook& book, const Estimate& estimate);
 
+/// ", recompute 6 of 24 (2 in part)"; "" where nothing is computed again.
+std::string recompute_summary(size_t again, size_t parts, size_t modules);
+
 }  // namespace partita

@@ -42,6 +42,8 @@ PLANS = [
     ("cp2 merged x pp2, 2 micro-batches", SMALL, "cp --ranks 4 --pp 2 --microbatches 2 --merge lse"),
     ("4 micro-batches", SMALL, "dp --ranks 1 --microbatches 4"),
     ("one rank, recompute", SMALL, "dp --ranks 1 --recompute"),
+    ("zero3-2, recompute all but products", SMALL, "zero3 --ranks 2 --recompute --keep products"),
+    ("tp2, recompute all but attention", SMALL, "tp --ranks 2 --recompute --keep attention"),
     ("pp2 x tp2, recompute", SMALL, "pipeline --ranks 4 --tp 2 --microbatches 2 --recompute"),
     ("pp2, 4 micro-batches", SMALL, "pipeline --ranks 2 --microbatches 4"),
     ("pp4, 4 micro-batches", DEEP, "pipeline --ranks 4 --microbatches 4"),

@@ -428,6 +428,34 @@ TEST(Lower, ALossInPiecesLeavesRecomputationLate) {
   EXPECT_LE(again, whole_loss);
 }
 
+// What is kept of a module that is made again takes bytes, and saves the ops that would make it.
+TEST(Lower, WhatIsKeptOfAModuleIsNotMadeAgain) {
+  for (const char* name : {"gpt2-tiny4", "llama-tiny4"}) {
+    Model model = captured(name);
+    auto lowered = [&](const RecipeSpec& spec) {
+      Lowered out = lower(model, recipe(model, spec));
+      EXPECT_EQ(certify(out.model, out.atoms, out.program), std::vector<std::string>{}) << summary(spec);
+      std::map<std::string, int> ops;
+      for (const Body& body : out.program.bodies)
+        for (const Instr& instr : body.instrs)
+          if (instr.kind == InstrKind::kCompute) ++ops[out.model[instr.op].target], ++ops["all"];
+      return std::pair(memory_of(out.model, out.program)[0].peak, ops);
+    };
+    auto [whole, none] = lowered({});
+    auto [products, some] = lowered({.recompute = true, .keep = Keep::kProducts});
+    auto [attention, more] = lowered({.recompute = true, .keep = Keep::kAttention});
+    auto [nothing, all] = lowered({.recompute = true});
+    EXPECT_LT(products, whole);
+    EXPECT_LE(attention, products);
+    EXPECT_LT(nothing, products);
+    EXPECT_LT(none["all"], some["all"]);
+    EXPECT_LT(some["all"], more["all"]);
+    EXPECT_LT(more["all"], all["all"]);
+    EXPECT_EQ(none["aten.mm.default"] + none["aten.addmm.default"],
+              some["aten.mm.default"] + some["aten.addmm.default"]);
+  }
+}
+
 // A stage of its own cannot make again what all devices make together: they would wait for it for ever.
 TEST(Lower, WhatAllDevicesMakeIsNotRunAgainByOne) {
   Model model = captured("gpt2-tiny");
