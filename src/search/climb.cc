@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "search/neighbours.h"
 
@@ -12,6 +13,8 @@ namespace {
 /// Plans to start from, and how many ways and steps are tried from each.
 constexpr size_t kSeeds = 6, kNeighbours = 24;
 constexpr int kSteps = 8;
+/// How much too large a plan may be that is made smaller.
+constexpr double kLittleMore = 1.25;
 
 RecipeSpec plain_spec(RecipeSpec spec) {
   spec.zero = 0;
@@ -99,7 +102,48 @@ bool step(Judging& judging, const CostBook& book, const Freedom& freedom, bool t
   return best != nullptr;
 }
 
+/// Those that need little too much, the fastest first, one of each recipe.
+std::vector<Candidate> nearly_fitting(const Judging& judging, const Freedom& freedom) {
+  std::vector<const Candidate*> order;
+  for (const Candidate& candidate : judging.judged())
+    if (!candidate.fits && judging.cheap(candidate.spec) && candidate.step_seconds < judging.best() &&
+        static_cast<double>(candidate.worst_peak()) < kLittleMore * static_cast<double>(freedom.memory))
+      order.push_back(&candidate);
+  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return ranks_before(*a, *b); });
+  std::vector<Candidate> out;
+  std::set<std::string> seen;
+  for (const Candidate* candidate : order)
+    if (out.size() < kSeeds && seen.insert(summary(plain_spec(candidate->spec))).second)
+      out.push_back(*candidate);
+  return out;
+}
+
+/// Goes on to the fastest that fits, else to what saves most bytes for a second; false where it has arrived.
+bool step_down(Judging& judging, const CostBook& book, const Freedom& freedom, Candidate& here) {
+  const Candidate* best = nullptr;
+  double most = 0;
+  std::vector<size_t> places = judging.judge_all(thriftier(book.model(), here.plan, freedom, kNeighbours),
+                                                 here.spec, here.estimated_seconds);
+  for (size_t place : places) {
+    const Candidate& next = judging.judged()[place];
+    double saved = static_cast<double>(here.worst_peak() - next.worst_peak());
+    double rate = saved / std::max(next.step_seconds - here.step_seconds, here.step_seconds / 1e6);
+    if (next.fits || rate <= most) continue;
+    best = &next, most = rate;
+  }
+  bool arrived = std::any_of(places.begin(), places.end(), [&](size_t p) { return judging.judged()[p].fits; });
+  if (!best || arrived) return false;
+  here = *best;
+  return true;
+}
+
 }  // namespace
+
+void descend(Judging& judging, const CostBook& book, const Freedom& freedom) {
+  for (Candidate here : nearly_fitting(judging, freedom))
+    for (int steps = 0; steps < kSteps && !judging.stopped() && here.step_seconds < judging.best(); ++steps)
+      if (!step_down(judging, book, freedom, here)) break;
+}
 
 // Whoever takes what saves most at once may be left without room for the rest; whoever takes what saves most
 // for a byte goes the same way under every limit, as far as it leads.

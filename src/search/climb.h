@@ -8,4 +8,8 @@ namespace partita {
 /// well, and count bytes to within a few percent, so at the limit single decisions are tried out.
 void climb(Judging& judging, const CostBook& book, const Freedom& freedom);
 
+/// Goes on from plans that are faster than the best but need too much to others that compute more again, until
+/// they fit or are no faster: schedules that put weight gradients off have no estimates of that.
+void descend(Judging& judging, const CostBook& book, const Freedom& freedom);
+
 }  // namespace partita

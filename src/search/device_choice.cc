@@ -119,13 +119,33 @@ class DeviceProblem {
       Seconds seconds = unit.forward + unit.backward() - (loops_ ? 0 : unit.accumulate);
       return {.seconds = microbatches() * seconds,
               .bytes = {unit.saved * item.alive, 0},
-              .transient = {std::max(unit.backward_peak, unit.forward_peak - unit.saved), 0}};
+              .transient = {std::max(unit.backward_peak + gathered_beside(item.index, code),
+                                     unit.forward_peak - unit.saved),
+                            0}};
     }
     const ParameterCost& parameter = keep_.parameters[item.index];
     StoringCost stored = context_.prices.cost(parameter, static_cast<Storing>(code), loops_);
     return {.seconds = microbatches() * (stored.forward + stored.backward) + stored.once,
             .bytes = {stored.looping, stored.ended},
             .transient = {0, updating(parameter, code)}};
+  }
+
+  /// What is gathered to make a unit again stays until its gradients are made: all but the largest, which
+  /// every unit has room for, as far as everything is cut.
+  Bytes gathered_beside(int unit, int way) const {
+    if (!gathered_ || !multiplies_again(way)) return 0;
+    Bytes all = 0, largest = 0;
+    for (const ParameterCost& parameter : keep_.parameters) {
+      if (!context_.prices.cuts(parameter) ||
+          !std::binary_search(parameter.units.begin(), parameter.units.end(), unit))
+        continue;
+      all += parameter.own;
+      largest = std::max(largest, parameter.own);
+    }
+    return all - largest;
+  }
+  static bool multiplies_again(int way) {
+    return way && keep_of(static_cast<uint8_t>(way)) != Keep::kProducts;
   }
 
   /// What the update of a parameter needs for a short while.
@@ -145,6 +165,7 @@ class DeviceProblem {
   }
 
   ChoiceProblem problem(bool gathered) {
+    gathered_ = gathered;
     list_items(gathered);
     ChoiceProblem out{.budget = context_.memory};
     Bytes held = held_by_all(), looping = held;
@@ -190,7 +211,8 @@ class DeviceProblem {
     ChoiceProblem out = problem(gathered);
     for (const ChoiceOperator& op : out.operators) {
       auto best = std::min_element(op.options.begin(), op.options.end(), [](const auto& a, const auto& b) {
-        return a.bytes[kLooping] + a.bytes[kEnded] < b.bytes[kLooping] + b.bytes[kEnded];
+        return a.bytes[kLooping] + a.bytes[kEnded] + a.transient[kLooping] <
+               b.bytes[kLooping] + b.bytes[kEnded] + b.transient[kLooping];
       });
       counts.emplace_back(op.options.size())[best - op.options.begin()] = op.count;
     }
@@ -201,6 +223,8 @@ class DeviceProblem {
   struct UnitStorage {
     Seconds forward = 0, backward = 0;
     Bytes gathered = 0, scattered = 0, gradients = 0;
+    Bytes gathered_together = 0;
+    Bytes cut = 0;  // of gradients, as soon as they are made
   };
 
   DeviceChoice price(const ChoiceCounts& counts) {
@@ -223,12 +247,15 @@ class DeviceProblem {
           there.forward += stored.forward;
           there.backward += stored.backward;
           there.gathered = std::max(there.gathered, stored.gathered);
+          there.gathered_together += stored.gathered;
           // Where several units add to one gradient it stays whole until the last of them has.
           if (loops_ && parameter.units.size() > 1)
             out.looping += stored.scattered;
           else
             there.scattered = std::max(there.scattered, stored.scattered);
-          there.gradients += loops_ || parameter.late ? 0 : stored.ended - stored.looping;
+          Bytes kept = loops_ || parameter.late ? 0 : stored.ended - stored.looping;
+          there.gradients += kept;
+          if (kept > 0 && stored.scattered > 0) there.cut += stored.scattered - kept;
           out.looping += stored.looping;
           out.ended += stored.ended;
           // The parts of a tied weight's gradient meet on each of its devices.
@@ -245,10 +272,11 @@ class DeviceProblem {
   }
 
   void price_stage(const StageRange& stage, std::map<int, UnitStorage>& storage, DeviceChoice& out) const {
-    auto cost_of = [&](int u) -> const UnitCost& {
+    auto way_of = [&](int u) {
       auto again = out.again.find(u);
-      return cost(stands_for_[u], again == out.again.end() ? 0 : again->second);
+      return again == out.again.end() ? 0 : again->second;
     };
+    auto cost_of = [&](int u) -> const UnitCost& { return cost(stands_for_[u], way_of(u)); };
     StageSeconds seconds;
     StageBytes bytes;
     Bytes saved = 0;
@@ -265,9 +293,11 @@ class DeviceProblem {
     Bytes gradients = 0;
     for (int u = stage.end; u-- > stage.begin;) {
       const UnitCost& unit = cost_of(u);
-      Bytes most = loops_ ? unit.backward_peak : unit.once_peak + gradients;
-      bytes.backward_peak = std::max(
-          bytes.backward_peak, after[u - stage.begin] + most + storage[u].gathered + storage[u].scattered);
+      Bytes own = std::max(unit.backward_peak, unit.once_peak - storage[u].cut);
+      Bytes most = loops_ ? unit.backward_peak : own + gradients;
+      Bytes gathered = multiplies_again(way_of(u)) ? storage[u].gathered_together : storage[u].gathered;
+      bytes.backward_peak =
+          std::max(bytes.backward_peak, after[u - stage.begin] + most + gathered + storage[u].scattered);
       gradients += storage[u].gradients + unit.parts;
     }
     // A stage holds what it received until its backward, and what it sent until that has arrived.
@@ -285,6 +315,7 @@ class DeviceProblem {
   const std::vector<int>& stands_for_;
   const UnitCosts& keep_;
   bool loops_;
+  bool gathered_ = false;  // parameters may be cut and gathered where used
   std::vector<Item> items_;
 };
 

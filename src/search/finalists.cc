@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kMostTextbookOps = 4'000;
 /// Of the work that is left where recipes are judged; what then is left is for climbing.
 constexpr double kTextbookShare = 2.0 / 3;
+/// Of the work that is left then where plans are changed one decision at a time, up and then down.
+constexpr double kClimbShare = 1.0 / 2;
 /// Recipes that are tried together where nothing fits.
 constexpr size_t kSmallest = 8;
 
@@ -46,13 +48,14 @@ void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom
   for (const Estimate& estimate : leads.plain) judging.add(estimate, judging.cheap(estimate.spec));
   for (const Estimate& estimate : leads.fitting) judging.add(estimate);
   judging.rounds();
-  refine(judging, book, freedom);
+  refine(judging, book, freedom, leads.beyond);
   judging.rounds();
   judge_textbooks(judging, book, request);
   if (judging.best() == HUGE_VAL)
     for (const Estimate& estimate : leads.beyond) judging.add(estimate, true);
   judging.rounds(kTextbookShare);
-  climb(judging, book, freedom);
+  judging.spend(kClimbShare, [&] { climb(judging, book, freedom); });
+  judging.spend(kClimbShare, [&] { descend(judging, book, freedom); });
   judging.doubt();
   judging.rounds(kTextbookShare);
   climb(judging, book, freedom);

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kRound = 8;
 /// Work is counted in ops: to lower one costs as much as to walk it for so many micro-batches.
 constexpr int64_t kLowering = 10;
-constexpr int64_t kWorkPerEffort = 100'000;  // about 0.1 s of one core; times the square of the effort
+constexpr int64_t kWorkPerEffort = 200'000;  // about 0.1 s of one core; times the square of the effort
 constexpr int64_t kCheapWork = 80'000;       // of a plan that is judged without counting how many
 constexpr int64_t kMostWork = 4'000'000;     // of one plan: some seconds
 constexpr int kMostCostly = 8;               // of the others, one at a time, until one fits
@@ -175,14 +175,13 @@ void Judging::refuse(const Entry& entry, const InputError& error) {
 }
 
 void Judging::rounds(double share) {
-  int64_t kept = work_left_ - static_cast<int64_t>(share * static_cast<double>(work_left_));
-  work_left_ -= kept;
-  while (!stopped()) {
-    Round round = next_round();
-    if (round.empty()) break;
-    judge_round(round);
-  }
-  work_left_ += kept;
+  spend(share, [&] {
+    while (!stopped()) {
+      Round round = next_round();
+      if (round.empty()) break;
+      judge_round(round);
+    }
+  });
   result_.interrupted = result_.interrupted || stopped();
 }
 

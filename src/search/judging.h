@@ -41,6 +41,14 @@ class Judging {
 
   /// Judges until nothing that waits is worth it. `share` of the work that is left may be used.
   void rounds(double share = 1);
+  /// Does something that judges plans with a share of the work that is left.
+  template <class Work>
+  void spend(double share, Work work) {
+    int64_t kept = work_left_ - static_cast<int64_t>(share * static_cast<double>(work_left_));
+    work_left_ -= kept;
+    work();
+    work_left_ += kept;
+  }
   /// Judges plans of one recipe, those that are new and affordable; where they and those that were judged
   /// before stand in `judged`.
   std::vector<size_t> judge_all(std::vector<Plan> plans, const RecipeSpec& spec, Seconds estimated);

@@ -62,6 +62,7 @@ Smallest smallest(CostBook& book, const SearchRequest& request) {
   std::set<CostKey> keys;
   for (const RecipeSpec& spec : specs) keys.insert(book.key_of(spec));
   book.measure({keys.begin(), keys.end()});
+  if (freedom.recompute) book.measure_parts({keys.begin(), keys.end()});
   Estimator estimator(book);
   Smallest out;
   for (const RecipeSpec& spec : specs) {

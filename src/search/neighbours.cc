@@ -141,6 +141,12 @@ void add_parts(const Model& model, const std::vector<std::string>& modules, cons
   }
 }
 
+RecomputeRule* find_rule(const std::string& module, Plan& plan) {
+  for (RecomputeRule& rule : plan.recompute)
+    if (rule.ops[0] == module + "/*") return &rule;
+  return nullptr;
+}
+
 /// The next level below that is open; the same where there is none.
 int level_below(int level, const Freedom& freedom) {
   for (int below = level - 1; below >= 0; --below)
@@ -183,24 +189,56 @@ void add_storage(const Model& model, const Plan& plan, const Freedom& freedom, s
   }
 }
 
-}  // namespace
-
 // Whether a neighbour overlaps is found where it is judged.
-std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom& freedom, size_t most) {
-  std::vector<Plan> out;
+Plan without_overlap(const Plan& plan) {
   Plan plain = plan;
   plain.overlap = false;
   if (plan.overlap) plain.summary = plain.summary.substr(0, plain.summary.rfind(kOverlapSummary));
+  return plain;
+}
+
+// Of too many, every second, third ... one.
+std::vector<Plan> thinned(std::vector<Plan> plans, size_t most) {
+  if (plans.size() <= most) return plans;
+  std::vector<Plan> some;
+  for (size_t k = 0; k < most; ++k) some.push_back(std::move(plans[k * plans.size() / most]));
+  return some;
+}
+
+}  // namespace
+
+std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom, size_t most) {
+  std::vector<Plan> out;
+  if (!freedom.recompute || !plan.loops.empty()) return out;
+  Plan plain = without_overlap(plan);
+  std::vector<std::string> modules = repeated_modules(model);
+  for (const std::string& module : modules) {
+    RecomputeRule* there = find_rule(module, plain);
+    if (there && there->keep.empty()) continue;
+    for (Keep keep : {Keep::kNothing, Keep::kProducts}) {
+      if (there && keep != Keep::kNothing) continue;
+      Plan next = plain;
+      RecomputeRule rule = module_rule(model, module, keep);
+      if (there)
+        *find_rule(module, next) = std::move(rule);
+      else
+        next.recompute.push_back(std::move(rule));
+      summarize(modules.size(), next);
+      out.push_back(std::move(next));
+    }
+  }
+  return thinned(std::move(out), most);
+}
+
+std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom& freedom, size_t most) {
+  std::vector<Plan> out;
+  Plan plain = without_overlap(plan);
   std::vector<std::string> modules = repeated_modules(model);
   add_recompute(modules, plain, out);
   if (plain.loops.empty()) add_parts(model, modules, plain, out);
   add_storage(model, plain, freedom, out);
   if (plain.loops.empty()) add_swaps(modules, plain, most / 2, out);
-  // Of too many, every second, third ... one.
-  if (out.size() <= most) return out;
-  std::vector<Plan> some;
-  for (size_t k = 0; k < most; ++k) some.push_back(std::move(out[k * out.size() / most]));
-  return some;
+  return thinned(std::move(out), most);
 }
 
 }  // namespace partita

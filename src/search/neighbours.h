@@ -14,4 +14,7 @@ namespace partita {
 /// kind of weight that is kept whole between forward and backward.
 std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom& freedom, size_t most);
 
+/// The other way: one module more that is computed again, or more of one that is in part.
+std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom, size_t most);
+
 }  // namespace partita

@@ -12,7 +12,7 @@ constexpr size_t kRecipes = 8;
 constexpr int kRungs = 6;
 constexpr double kRungsPerDoubling = 8;
 /// Bytes may be counted too high as well: by percent.
-constexpr int kPercentMore[] = {2, 5, 10};
+constexpr int kPercentMore[] = {2, 4, 6, 8, 10, 12};
 /// Seconds of cuts that differ little are estimated to within this.
 constexpr double kShiftSlack = 1.03;
 
@@ -48,10 +48,21 @@ void add_limits(const Freedom& freedom, std::vector<Freedom>& out) {
     out.push_back(freedom);
     out.back().memory = static_cast<Bytes>(std::exp2((rung - k) / kRungsPerDoubling));
   }
+}
+
+void add_more(const Freedom& freedom, std::vector<Freedom>& out) {
   for (int percent : kPercentMore) {
     out.push_back(freedom);
     out.back().memory += freedom.memory / 100 * percent;
   }
+}
+
+void estimate_with(Judging& judging, const CostBook& book, const RecipeSpec& spec,
+                   const std::vector<Freedom>& freedoms) {
+  for (const Freedom& freedom : freedoms)
+    if (Estimate estimate = Estimator(book).estimate(spec, freedom);
+        estimate.fits && estimate.refused.empty())
+      judging.add(estimate);
 }
 
 /// Each stage but the first a unit earlier and a unit later.
@@ -81,18 +92,20 @@ void shift_stages(Judging& judging, const CostBook& book, const RecipeSpec& spec
 
 }  // namespace
 
-void refine(Judging& judging, const CostBook& book, const Freedom& freedom) {
-  std::vector<Freedom> freedoms;
+void refine(Judging& judging, const CostBook& book, const Freedom& freedom,
+            const std::vector<Estimate>& beyond) {
+  std::vector<Freedom> freedoms, more;
   add_alike(freedom, freedoms);
   add_limits(freedom, freedoms);
+  add_more(freedom, freedoms);
+  add_more(freedom, more);
   for (const RecipeSpec& spec : best_recipes(judging)) {
     if (!judging.affordable(spec)) continue;
     shift_stages(judging, book, spec, freedom);
-    for (const Freedom& other : freedoms)
-      if (Estimate estimate = Estimator(book).estimate(spec, other);
-          estimate.fits && estimate.refused.empty())
-        judging.add(estimate);
+    estimate_with(judging, book, spec, freedoms);
   }
+  for (const Estimate& estimate : beyond)
+    if (judging.cheap(estimate.spec)) estimate_with(judging, book, estimate.spec, more);
 }
 
 }  // namespace partita

@@ -72,7 +72,8 @@ class Search {
   SearchResult run() {
     walk(bounded(all_recipes(request_, book_)), true);
     walk(bounded(over_nodes()), false);
-    if (memory_is_short() && freedom_.recompute) walk(bounded(leading_specs(), true), false);
+    if (memory_is_short() && freedom_.recompute)
+      walk(bounded(large_ ? leading_specs() : all_recipes(request_, book_), true), false);
     if (memory_is_short()) walk(bounded(in_pieces(), freedom_.recompute), false);
     // Estimates count all communication; what can be hidden is in no bound.
     Seconds least = request_.prices.overlaps() ? least_bound_ : fitting_.best();

@@ -167,9 +167,9 @@ TEST(Search, SaysWhatWouldDo) {
   SearchResult result = search(model, request);
   ASSERT_TRUE(result.fitting.empty());
   Least least = least_that_would_do(model, request, result, nullptr);
-  EXPECT_EQ(least.devices, 6);
-  EXPECT_TRUE(fits(model, request, "6xcpu"));
-  EXPECT_FALSE(fits(model, request, "5xcpu"));
+  EXPECT_EQ(least.devices, 4);
+  EXPECT_TRUE(fits(model, request, "4xcpu"));
+  EXPECT_FALSE(fits(model, request, "3xcpu"));
   request.memory = least.memory;
   EXPECT_TRUE(fits(model, request));
   request.memory = least.memory / 100 * 96;
