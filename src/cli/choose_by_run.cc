@@ -10,6 +10,9 @@
 namespace partita {
 namespace {
 
+/// Times that are no further apart are those of plans that are as fast.
+constexpr double kAlike = 1.02;
+
 std::string why(const Candidate& candidate, const Candidate& fastest) {
   std::string measured = show_seconds(candidate.measured_seconds) + " measured";
   if (&candidate == &fastest) return "fastest of those run: " + measured;
@@ -47,6 +50,14 @@ void choose_by_run(const Model& model, const HostViews& given, int rounds, const
   std::stable_sort(result.fitting.begin(), end, [](const Candidate& a, const Candidate& b) {
     return a.measured_seconds < b.measured_seconds;
   });
+  // What was measured is off by some percent: of those that are as fast the one that should be.
+  auto alike = std::find_if(result.fitting.begin(), end, [&](const Candidate& one) {
+    return one.measured_seconds > result.fitting.front().measured_seconds * kAlike;
+  });
+  auto first = std::min_element(result.fitting.begin(), alike, [](const Candidate& a, const Candidate& b) {
+    return a.step_seconds < b.step_seconds;
+  });
+  std::rotate(result.fitting.begin(), first, first + 1);
   for (auto one = result.fitting.begin(); one != end; ++one) one->reason = why(*one, result.fitting.front());
 }
 

@@ -10,7 +10,7 @@ namespace partita {
 void check_can_run(const SearchRequest& request);
 
 /// Really runs the plans found, on ranks that are threads of this machine, `rounds` times in turns, and puts
-/// the fastest first. Those that were only estimated stay behind them. `given`: constants of the model.
+/// the fastest first; of several within 2 % of it the one that is predicted to be. Those that were only estimated stay behind them. `given`: constants of the model.
 /// REQUIRES: check_can_run.
 void choose_by_run(const Model& model, const HostViews& given, int rounds, const Command& command,
                    SearchResult& result);

@@ -86,16 +86,20 @@ class Running {
   // Seconds of whole steps come from steps in which nobody looks at the clock.
   void round(bool samples) {
     RunReport report = load_runtime().run(runnable(lowered_), request_);
-    for (size_t k = 1; k < report.steps.size(); ++k) seconds_.push_back(report.steps[k].seconds);
+    std::vector<Seconds> steps;
+    for (size_t k = 1; k < report.steps.size(); ++k) steps.push_back(report.steps[k].seconds);
+    seconds_.push_back(middle(std::move(steps)));
     if (!samples) return;
     RunRequest clocked = request_;
     clocked.options.clocked = [&](const At& at, Seconds seconds) { clock_.note(at, seconds); };
     load_runtime().run(runnable(lowered_), clocked);
   }
 
-  PlanRun done(bool samples) && {
-    return {name_, std::move(lowered_), middle(seconds_),
-            samples ? clock_.samples() : std::vector<OpSample>()};
+  /// Of a step, by round.
+  const std::vector<Seconds>& seconds() const { return seconds_; }
+
+  PlanRun done(Seconds seconds, bool samples) && {
+    return {name_, std::move(lowered_), seconds, samples ? clock_.samples() : std::vector<OpSample>()};
   }
 
  private:
@@ -106,6 +110,24 @@ class Running {
   RunRequest request_;
   std::vector<Seconds> seconds_;
 };
+
+/// The middle over rounds of what it took over the mean of all in that round, times the middle of those means:
+/// a round in which the machine was slow was slow for all.
+Seconds seconds_of(const Running& one, const std::vector<Seconds>& means) {
+  std::vector<Seconds> shares;
+  for (size_t round = 0; round < means.size(); ++round) shares.push_back(one.seconds()[round] / means[round]);
+  return middle(shares) * middle(means);
+}
+
+std::vector<Seconds> means_of(const std::vector<std::unique_ptr<Running>>& running, int rounds) {
+  std::vector<Seconds> means;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<Seconds> all;
+    for (const auto& one : running) all.push_back(one->seconds()[round]);
+    means.push_back(mean(all));
+  }
+  return means;
+}
 
 }  // namespace
 
@@ -146,7 +168,9 @@ std::vector<PlanRun> run_plans(const std::vector<PlanTrial>& trials, int rounds,
   for (int round = 0; round < rounds; ++round)
     for (const auto& one : running) say(one->name()), one->round(samples);
   std::vector<PlanRun> runs;
-  for (const auto& one : running) runs.push_back(std::move(*one).done(samples));
+  std::vector<Seconds> means = means_of(running, running.empty() ? 0 : rounds);
+  for (const auto& one : running)
+    runs.push_back(std::move(*one).done(seconds_of(*one, means), samples));
   return runs;
 }
 

@@ -24,7 +24,7 @@ std::vector<RecipeSpec> usual_plans(int ranks);
 struct PlanRun {
   std::string name;
   Lowered lowered;
-  Seconds seconds = 0;            // of a step, the middle
+  Seconds seconds = 0;            // of a step, the middle of rounds, what all took in a round taken out
   std::vector<OpSample> samples;  // every instruction once, the mean of its calls; where asked for
 };
 

@@ -148,6 +148,7 @@ void run(Options& options, const Command& command) {
     input_error("--measure: takes the plan of least time, and --objective is {}; leave one of them out",
                 options.objective);
   if (options.rounds > 0) check_can_run(request);
+  request.finely = options.rounds > 0;
   std::signal(SIGINT, [](int) { interrupted() = true; });
   request.stop = &interrupted();
   request.progress = [&](const Progress& p) {

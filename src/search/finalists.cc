@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "search/climb.h"
+#include "search/fill.h"
 #include "search/judging.h"
 #include "search/reasons.h"
 #include "search/refine.h"
@@ -56,6 +57,7 @@ void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom
   judging.rounds(kTextbookShare);
   judging.spend(kClimbShare, [&] { climb(judging, book, freedom); });
   judging.spend(kClimbShare, [&] { descend(judging, book, freedom); });
+  judging.spend(kClimbShare, [&] { fill(judging, book, freedom); });
   judging.doubt();
   judging.rounds(kTextbookShare);
   climb(judging, book, freedom);

@@ -154,23 +154,29 @@ int level_below(int level, const Freedom& freedom) {
   return level;
 }
 
-/// The plan with these groups stored at the next open level below.
-Plan with_less_cut(const Plan& plan, const std::map<std::string, GroupStorage>& groups,
-                   const std::vector<std::string>& changed, const Freedom& freedom) {
+/// The plan with its parameters stored so.
+Plan stored_as(const Plan& plan, const std::map<std::string, GroupStorage>& groups) {
   Plan next = plan;
-  std::map<std::string, GroupStorage> after = groups;
-  for (const std::string& name : changed) after[name].level = level_below(after[name].level, freedom);
   next.store.clear();
-  for (const auto& [name, group] : after)
+  for (const auto& [name, group] : groups)
     if (group.level > 0)
       next.store.push_back({.params = name,
                             .axis = group.axis,
                             .reduce = group.level > 1 ? group.reduce : "each",
                             .what = kLevels[group.level]});
+  std::string cut = plan.store.empty() ? "dp" : plan.store.front().axis;
   int64_t ranks = 1;
-  for (const MeshAxis& axis : plan.mesh) ranks *= axis.name == groups.at(changed[0]).axis ? axis.size : 1;
-  next.summary = storage_summary(plan.summary, after, ranks);
+  for (const MeshAxis& axis : plan.mesh) ranks *= axis.name == cut ? axis.size : 1;
+  next.summary = storage_summary(plan.summary, groups, ranks);
   return next;
+}
+
+/// With these groups stored at the next open level below.
+Plan with_less_cut(const Plan& plan, const std::map<std::string, GroupStorage>& groups,
+                   const std::vector<std::string>& changed, const Freedom& freedom) {
+  std::map<std::string, GroupStorage> after = groups;
+  for (const std::string& name : changed) after[name].level = level_below(after[name].level, freedom);
+  return stored_as(plan, after);
 }
 
 /// Each group on its own, and the smallest 2, 4, 8 ... at once: biases and norms cost little to keep, and
@@ -206,6 +212,23 @@ std::vector<Plan> thinned(std::vector<Plan> plans, size_t most) {
 }
 
 }  // namespace
+
+std::vector<StorageGroup> storage_groups(const Model& model, const Plan& plan) {
+  std::vector<StorageGroup> out;
+  for (const auto& [name, group] : groups_of(model, plan)) out.push_back({name, group.bytes});
+  return out;
+}
+
+Plan with_storage(const Model& model, const Plan& plan, const std::vector<StorageGroup>& groups) {
+  std::map<std::string, GroupStorage> after = groups_of(model, plan);
+  for (const StorageGroup& group : groups) {
+    GroupStorage& there = after[group.params];
+    there.level = group.level;
+    if (there.axis.empty()) there.axis = "dp";
+    if (there.reduce.empty()) there.reduce = "each";
+  }
+  return stored_as(without_overlap(plan), after);
+}
 
 std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom, size_t most) {
   std::vector<Plan> out;

@@ -14,6 +14,17 @@ namespace partita {
 /// kind of weight that is kept whole between forward and backward.
 std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom& freedom, size_t most);
 
+/// Equal parameters, and what of them is stored in pieces over dp: 0 nothing, 1 states, 2 gradients too, 3 all.
+struct StorageGroup {
+  std::string params;
+  Bytes bytes = 0;
+  int level = 0;
+};
+/// Those of a plan, with level 0; none where something is stored over several axes.
+std::vector<StorageGroup> storage_groups(const Model& model, const Plan& plan);
+/// The plan with these groups stored so.
+Plan with_storage(const Model& model, const Plan& plan, const std::vector<StorageGroup>& groups);
+
 /// The other way: one module more that is computed again, or more of one that is in part.
 std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom, size_t most);
 

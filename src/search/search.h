@@ -26,6 +26,7 @@ struct SearchRequest {
   RecipeSpec pinned;                       // sizes above 1 and a schedule that are not to change
   bool pin_dp = false, pin_tp = false, pin_pp = false, pin_microbatches = false, pin_schedule = false;
   size_t top = 5;
+  bool finely = false;  // plans of the answer may differ in micro-batches and recomputation alone
   int effort = 3;  // 1 .. 5: how much work, never how many seconds
   size_t threads = 0;  // to plan on, 0: all cores; the answer does not depend on it
   std::function<void(const Progress&)> progress;

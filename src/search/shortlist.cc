@@ -59,10 +59,13 @@ class Shortlist {
   }
 
   void keep_characters() {
-    std::set<Character> seen;
+    std::set<std::tuple<Character, int64_t, bool>> seen;
     std::vector<Candidate> kept, plain;
     for (Candidate& candidate : result_.fitting) {
-      bool fresh = kept.size() < request_.top && seen.insert(character_of(candidate.spec)).second;
+      int64_t microbatches = request_.finely ? candidate.spec.microbatches : 0;
+      bool again = request_.finely && !candidate.plan.recompute.empty();
+      bool fresh = kept.size() < request_.top &&
+                   seen.insert({character_of(candidate.spec), microbatches, again}).second;
       if (fresh)
         kept.push_back(std::move(candidate));
       else if (is_plain(candidate) && plain.empty())
