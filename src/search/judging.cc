@@ -21,6 +21,8 @@ constexpr int kMostCostly = 8;               // of the others, one at a time, un
 /// plan; recipes do not cut their stages quite as evenly as is expected of them, and what they need is up to
 /// a quarter less than expected.
 constexpr double kEstimateSlack = 0.97, kRecipeSlack = 0.9, kBytesSlack = 0.8;
+/// Of the best, below which a plan that is costly to judge must promise to be.
+constexpr double kWorthMuch = 0.99;
 /// What they are multiplied with where there is work left.
 constexpr double kDoubt = 0.9;
 /// How often an estimate is made again with less memory, and the share of what was missing that is left
@@ -99,7 +101,7 @@ bool Judging::worth_much(const Entry& entry) const {
   auto known = byte_ratios_.find({kind_of(entry), entry.spec.loss_pieces > 1});
   double ratio = known == byte_ratios_.end() ? 1 : known->second;
   bool fits = static_cast<double>(entry.peak) * ratio <= static_cast<double>(freedom_.memory);
-  return (fits || entry.tries > 0) && promise(entry) < best_;
+  return (fits || entry.tries > 0) && promise(entry) < best_ * kWorthMuch;
 }
 
 bool Judging::worth(const Entry& entry, const std::set<Character>& seen) const {
