@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "layout/atoms.h"
 #include "model/build/build.h"
 #include "model/decompose.h"
@@ -203,12 +204,20 @@ void store_by_hand(Draw& draw, const Model& model, Plan& plan) {
 }
 
 void recompute_by_hand(Draw& draw, const Model& model, Plan& plan) {
-  const std::string& op = model.ops[draw.number(0, static_cast<int64_t>(model.ops.size()) - 1)].name;
+  std::vector<std::string> forward;
+  for (const Op& op : model.ops)
+    if (!op.backward) forward.push_back(op.name);
+  const std::string& op = draw.of(forward);
   std::string module = op.substr(0, op.find('/'));
   plan.recompute = {{.ops = {module + "/*", module + ".*"}}};
-  // Kinds of ops, some of which the module has.
-  for (const char* kind : {"*/mul*", "*/addmm*", "*/mm*", "*/view*", "*/t*", "*/_*"})
-    if (draw.one_in(4)) plan.recompute[0].keep.emplace_back(kind);
+  std::erase_if(forward, [&](const std::string& name) {
+    return !matches(module + "/*", name) && !matches(module + ".*", name);
+  });
+  for (const char* kind : {"*/mul*", "*/addmm*", "*/mm*", "*/view*", "*/t*", "*/_*"}) {
+    bool there = std::any_of(forward.begin(), forward.end(),
+                             [&](const std::string& name) { return matches(kind, name); });
+    if (there && draw.one_in(4)) plan.recompute[0].keep.emplace_back(kind);
+  }
   plan.summary += fmt::format(", {} again but for {} kinds", module, plan.recompute[0].keep.size());
 }
 

@@ -4,10 +4,10 @@
 
 Calibrates this machine on the models first. For each model and three limits of memory: the step time of the plan that
 `partita plan --measure` chooses over the best of all recipes and 20 random plans that fit, and beside it that of the plan
-which is fastest by prediction alone. Every plan is run once; the fastest of those that fit and the chosen ones again, in
-turns. A run's time is the median of its steps; a ratio is the median over the turns of the chosen plan's time over that of
-the rival whose median is least. Wants a quiet machine. `--write` puts the rows into the table of docs/real_runs.md, model by
-model, in place of those the model had. Exit 1: a choice is more than 5 % slower.
+which is fastest by prediction alone. All run in turns (`partita lab race`): first every recipe and random plan; then, for each
+limit, the fastest of those that fit against the chosen ones. A ratio is the median over the rounds of the chosen plan's time
+over that of the rival whose time is least. Wants a quiet machine. `--write` puts the rows into the table of docs/real_runs.md,
+model by model, in place of those the model had. Exit 1: a choice is more than 5 % slower.
 """
 
 import argparse
@@ -21,8 +21,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "real_runs.md"
-LIMIT, STEPS, TURNS, FINALISTS, RANDOM_PLANS = 1.05, 9, 5, 4, 20
-ROUNDS, TOP = 5, 10  # of plan --measure
+LIMIT, FINALISTS, RANDOM_PLANS = 1.05, 4, 20
+HEAT, FINAL = 2, 5  # rounds in which all run, before those that may win go on: of all rivals, of the fastest and the chosen
+ROUNDS, TOP = 4, 10  # of plan --measure
 
 MODELS = {
     "gpt": ({"model_type": "gpt2", "n_layer": 4, "n_embd": 256, "n_head": 4, "vocab_size": 4096, "n_positions": 128}, 8, 128),
@@ -61,9 +62,10 @@ class Bench:
         """Predicted seconds and bytes of a plan; None where it cannot be lowered."""
         return self.ask("simulate", model, plan, "--cluster", "2xcpu", "--calibration", self.calibration)
 
-    def run(self, model, plan):
-        answer = self.ask("train", model, plan, "--steps", STEPS)
-        return statistics.median(step["seconds"] for step in answer["steps"][1:])
+    def race(self, model, plans, rounds):
+        """Of each plan its seconds and those of its rounds."""
+        found = self.ask("lab", "race", model, *plans, "--rounds", rounds)
+        return {pathlib.Path(plan["file"]): (plan["seconds"], plan["rounds"]) for plan in found["plans"]}
 
 
 def edited(plan, parameters, draw):
@@ -118,16 +120,17 @@ def what_it_does(path):
     return {key: value for key, value in plan.items() if key not in ("summary", "memory", "cluster", "seq")}
 
 
-def compare(bench, model, chosen, rivals, seconds):
+def compare(bench, model, chosen, rivals, heat):
     """For each of the chosen plans its seconds and its ratio to the best rival; that one and its seconds: in turns."""
-    finalists = sorted(rivals, key=lambda rival: seconds[rival[0]])[:FINALISTS]
-    paths = list(dict.fromkeys([*chosen, *(path for path, _, _ in finalists)]))
-    turns = [{path: bench.run(model, path) for path in paths} for _ in range(TURNS)]
-    middle = {path: statistics.median(turn[path] for turn in turns) for path in paths}
-    best = min(finalists, key=lambda rival: middle[rival[0]])
+    finalists = sorted(rivals, key=lambda rival: heat[rival[0]][0])[:FINALISTS]
+    final = bench.race(model, dict.fromkeys([*chosen, *(path for path, _, _ in finalists)]), FINAL)
+    best = min(finalists, key=lambda rival: final[rival[0]][0])
     same = [path for path in chosen if what_it_does(path) == what_it_does(best[0])]
-    ratios = [1.0 if path in same else statistics.median(turn[path] / turn[best[0]] for turn in turns) for path in chosen]
-    return [(middle[path], ratio) for path, ratio in zip(chosen, ratios)], best[1], middle[best[0]]
+
+    def ratio(path):
+        return 1.0 if path in same else statistics.median(a / b for a, b in zip(final[path][1], final[best[0]][1]))
+
+    return [(final[path][0], ratio(path)) for path in chosen], best[1], final[best[0]][0]
 
 
 def choose(bench, model, limit):
@@ -145,13 +148,13 @@ def choose(bench, model, limit):
 def study(bench, name, draw):
     model = bench.build(name)
     plans = recipes(bench, model) + random_plans(bench, model, draw)
-    seconds = {path: bench.run(model, path) for path, _, _ in plans}
+    heat = bench.race(model, [path for path, _, _ in plans], HEAT)
     rows = []
     for limit in limits(plans):
         fits = [plan for plan in plans if max(plan[2]["peak_bytes"]) <= limit]
         if choice := choose(bench, model, limit):
             chosen, predicted, summary = choice
-            [(own, ratio), (_, by_prediction)], best, other = compare(bench, model, [chosen, predicted], fits, seconds)
+            [(own, ratio), (_, by_prediction)], best, other = compare(bench, model, [chosen, predicted], fits, heat)
         else:
             summary, own, ratio, by_prediction, best, other = "nothing", 0, float("inf"), float("inf"), "", 0
         rows.append([name, f"{limit / 2**20:.0f} MiB", summary, f"{1e3 * own:.1f}", str(len(fits)), best, f"{1e3 * other:.1f}",

@@ -1,5 +1,7 @@
 partita_test(unit plan_stages_test plan)
 partita_test(unit lower_test lower program)
+partita_test(unit lower_recipes_test lower program)
+partita_test(unit lower_overlap_test lower program)
 if(PARTITA_TORCH)
   partita_script(parity verify_table ${CMAKE_CURRENT_SOURCE_DIR}/parity/verify_table.py $<TARGET_FILE:partita>)
   partita_script(parity schedule_table ${CMAKE_CURRENT_SOURCE_DIR}/parity/schedule_table.py $<TARGET_FILE:partita> --share 5/16)

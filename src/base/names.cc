@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace partita {
 namespace {
@@ -66,6 +67,17 @@ bool matches(std::string_view pattern, std::string_view name) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+std::string starred(std::string_view name) {
+  auto digit = [&](size_t i) { return i < name.size() && std::isdigit(static_cast<unsigned char>(name[i])); };
+  std::string out;
+  for (size_t i = 0; i < name.size(); ++i) {
+    bool number = digit(i) && (i == 0 || name[i - 1] == '.');
+    out += number ? '*' : name[i];
+    while (number && digit(i + 1)) ++i;
+  }
+  return out;
 }
 
 }  // namespace partita

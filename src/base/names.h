@@ -16,4 +16,7 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 /// Example: `matches("h.*.attn", "h.3.attn")`.
 bool matches(std::string_view pattern, std::string_view name);
 
+/// A pattern for what is called alike but for its numbers. Example: "h.*.mlp.weight" of "h.3.mlp.weight".
+std::string starred(std::string_view name);
+
 }  // namespace partita

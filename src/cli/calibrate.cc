@@ -190,7 +190,7 @@ std::vector<PlanRun> learn_plans(const std::vector<Probe>& probes, int ranks, in
       }
     }
   std::vector<PlanRun> runs =
-      run_plans(trials, rounds, true, [&](const std::string& name) { command.say(name); });
+      sample_plans(trials, rounds, [&](const std::string& name) { command.say(name); });
   std::map<std::string, OpSample> by_signature;
   std::map<std::string, std::vector<Seconds>> in_plans;
   for (OpSample& sample : samples) by_signature[sample.signature] = std::move(sample);

@@ -4,14 +4,11 @@
 #include <thread>
 
 #include "base/error.h"
-#include "cli/measure_plans.h"
+#include "cli/race.h"
 #include "cluster/library.h"
 
 namespace partita {
 namespace {
-
-/// Times that are no further apart are those of plans that are as fast.
-constexpr double kAlike = 1.02;
 
 std::string why(const Candidate& candidate, const Candidate& fastest) {
   std::string measured = show_seconds(candidate.measured_seconds) + " measured";
@@ -36,28 +33,19 @@ void check_can_run(const SearchRequest& request) {
 
 void choose_by_run(const Model& model, const HostViews& given, int rounds, const Command& command,
                    SearchResult& result) {
-  std::vector<PlanTrial> trials;
+  std::vector<Plan> plans;
   for (const Candidate& candidate : result.fitting)
-    if (candidate.lowered) trials.push_back({candidate.plan.summary, model, given, candidate.plan});
-  std::vector<PlanRun> runs =
-      run_plans(trials, rounds, false, [&](const std::string& name) { command.say("runs " + name); });
-  CHECK(runs.size() == trials.size());
-  auto run = runs.begin();
+    if (candidate.lowered) plans.push_back(candidate.plan);
+  std::vector<RaceTime> times = race(model, given, plans, rounds,
+                                     [&](const std::string& name) { command.say("runs " + name); });
+  auto time = times.begin();
   for (Candidate& candidate : result.fitting)
-    if (candidate.lowered) candidate.measured_seconds = (run++)->seconds;
+    if (candidate.lowered) candidate.measured_seconds = (time++)->seconds;
   auto end = std::stable_partition(result.fitting.begin(), result.fitting.end(),
                                    [](const Candidate& one) { return one.measured_seconds > 0; });
   std::stable_sort(result.fitting.begin(), end, [](const Candidate& a, const Candidate& b) {
     return a.measured_seconds < b.measured_seconds;
   });
-  // What was measured is off by some percent: of those that are as fast the one that should be.
-  auto alike = std::find_if(result.fitting.begin(), end, [&](const Candidate& one) {
-    return one.measured_seconds > result.fitting.front().measured_seconds * kAlike;
-  });
-  auto first = std::min_element(result.fitting.begin(), alike, [](const Candidate& a, const Candidate& b) {
-    return a.step_seconds < b.step_seconds;
-  });
-  std::rotate(result.fitting.begin(), first, first + 1);
   for (auto one = result.fitting.begin(); one != end; ++one) one->reason = why(*one, result.fitting.front());
 }
 

@@ -9,8 +9,8 @@ namespace partita {
 /// InputError where the cluster is not this CPU, or has more ranks than it has cores.
 void check_can_run(const SearchRequest& request);
 
-/// Really runs the plans found, on ranks that are threads of this machine, `rounds` times in turns, and puts
-/// the fastest first; of several within 2 % of it the one that is predicted to be. Those that were only estimated stay behind them. `given`: constants of the model.
+/// Lets the plans found race (race.h) and puts the fastest first; those that were only estimated stay behind
+/// them. `given`: constants of the model.
 /// REQUIRES: check_can_run.
 void choose_by_run(const Model& model, const HostViews& given, int rounds, const Command& command,
                    SearchResult& result);

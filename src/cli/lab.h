@@ -8,6 +8,7 @@ void add_lab_schedule(CLI::App& app, Command& command);
 void add_lab_reshard(CLI::App& app, Command& command);
 void add_lab_choose(CLI::App& app, Command& command);
 void add_lab_strategies(CLI::App& app, Command& command);
+void add_lab_race(CLI::App& app, Command& command);
 
 inline constexpr Verb kLabs[] = {
     {"schedule", "evaluate, draw, compare or search pipeline schedules", add_lab_schedule},
@@ -16,6 +17,7 @@ inline constexpr Verb kLabs[] = {
      add_lab_choose},
     {"strategies", "what every op splits over the axes of a mesh: fewest seconds, with a proof",
      add_lab_strategies},
+    {"race", "really run several plans in turns and say which is fastest", add_lab_race},
 };
 
 }  // namespace partita

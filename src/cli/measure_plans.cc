@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <numeric>
 
 #include "base/error.h"
-#include "cli/runtime.h"
 #include "run/cpu_time.h"
 #include "simulate/instr_samples.h"
 
 namespace partita {
 namespace {
-
-/// Steps of a plan in one round, and before them one that does not count.
-constexpr int64_t kCounted = 2;
 
 /// What every instruction of every rank took, one number for each step.
 class InstrClock {
@@ -35,7 +30,7 @@ class InstrClock {
       rank.taken[known->second].push_back(seconds);
   }
 
-  /// Without the first step of every round. Of one instruction the middle of its steps; of those that are
+  /// Without the first steps. Of one instruction the middle of its steps; of those that are
   /// alike the mean: what they find in the caches differs from place to place, and a step has all of them.
   std::vector<OpSample> samples() const {
     Seconds clock = clock_cost();
@@ -43,8 +38,8 @@ class InstrClock {
     for (const Rank& rank : ranks_)
       for (size_t k = 0; k < rank.samples.size(); ++k) {
         std::vector<Seconds> counted;
-        for (size_t step = 0; step < rank.taken[k].size(); ++step)
-          if (step % (kCounted + 1) > 0) counted.push_back(std::max(rank.taken[k][step] - clock, 1e-9));
+        for (size_t step = TimedPlan::kWarmUp; step < rank.taken[k].size(); ++step)
+          counted.push_back(std::max(rank.taken[k][step] - clock, 1e-9));
         auto& [sample, seconds] = places[rank.samples[k].sample.signature];
         sample = &rank.samples[k].sample;
         seconds.push_back(middle(std::move(counted)));
@@ -66,79 +61,41 @@ class InstrClock {
   std::vector<Rank> ranks_;
 };
 
-/// A trial between its rounds.
-class Running {
- public:
-  Running(const PlanTrial& trial, Lowered lowered)
-      : name_(trial.name),
-        lowered_(std::move(lowered)),
-        clock_(lowered_),
-        drawn_(draw_batch(trial.model, 0, {})) {
-    HostViews batch = trial.given;  // what it lacks is drawn; what is no batch input stays out
-    batch.merge(views_of(drawn_));
-    std::erase_if(batch, [&](const auto& value) { return !drawn_.contains(value.first); });
-    request_ = {.steps = kCounted + 1, .weights = trial.given};
-    request_.batches.assign(request_.steps, batch);
+/// A trial with what was seen of it. Seconds of whole steps come from a run in which nobody looks at the
+/// clock.
+struct Sampled {
+  explicit Sampled(const PlanTrial& trial) : plain(trial), clocked(trial), clock(clocked.lowered()) {}
+
+  void round() {
+    plain.open();
+    seconds.push_back(plain.round());
+    clocked.open([this](const At& at, Seconds taken) { clock.note(at, taken); });
+    clocked.round();
   }
 
-  const std::string& name() const { return name_; }
+  Bytes bytes() const { return plain.bytes() + clocked.bytes(); }
 
-  // Seconds of whole steps come from steps in which nobody looks at the clock.
-  void round(bool samples) {
-    RunReport report = load_runtime().run(runnable(lowered_), request_);
-    std::vector<Seconds> steps;
-    for (size_t k = 1; k < report.steps.size(); ++k) steps.push_back(report.steps[k].seconds);
-    seconds_.push_back(middle(std::move(steps)));
-    if (!samples) return;
-    RunRequest clocked = request_;
-    clocked.options.clocked = [&](const At& at, Seconds seconds) { clock_.note(at, seconds); };
-    load_runtime().run(runnable(lowered_), clocked);
-  }
-
-  /// Of a step, by round.
-  const std::vector<Seconds>& seconds() const { return seconds_; }
-
-  PlanRun done(Seconds seconds, bool samples) && {
-    return {name_, std::move(lowered_), seconds, samples ? clock_.samples() : std::vector<OpSample>()};
-  }
-
- private:
-  std::string name_;
-  Lowered lowered_;
-  InstrClock clock_;
-  HostTensors drawn_;
-  RunRequest request_;
-  std::vector<Seconds> seconds_;
+  TimedPlan plain, clocked;
+  InstrClock clock;
+  std::vector<Seconds> seconds;  // of a step, by round
 };
 
-/// The middle over rounds of what it took over the mean of all in that round, times the middle of those means:
-/// a round in which the machine was slow was slow for all.
-Seconds seconds_of(const Running& one, const std::vector<Seconds>& means) {
-  std::vector<Seconds> shares;
-  for (size_t round = 0; round < means.size(); ++round) shares.push_back(one.seconds()[round] / means[round]);
-  return middle(shares) * middle(means);
-}
+using Group = std::vector<std::unique_ptr<Sampled>>;
 
-std::vector<Seconds> means_of(const std::vector<std::unique_ptr<Running>>& running, int rounds) {
-  std::vector<Seconds> means;
-  for (int round = 0; round < rounds; ++round) {
-    std::vector<Seconds> all;
-    for (const auto& one : running) all.push_back(one->seconds()[round]);
-    means.push_back(mean(all));
-  }
-  return means;
+/// Runs them in turns and lets go of them.
+void run_group(Group& group, int rounds, const std::function<void(const std::string&)>& say,
+               std::vector<PlanRun>& runs) {
+  for (int round = 0; round < rounds; ++round)
+    for (const auto& one : group) say(one->plain.name()), one->round();
+  std::vector<std::vector<Seconds>> taken;
+  for (const auto& one : group) taken.push_back(one->seconds);
+  std::vector<Seconds> seconds = seconds_in_turns(taken);
+  for (size_t i = 0; i < group.size(); ++i)
+    runs.push_back({group[i]->plain.name(), group[i]->plain.lowered(), seconds[i], group[i]->clock.samples()});
+  group.clear();
 }
 
 }  // namespace
-
-Seconds mean(const std::vector<Seconds>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-Seconds middle(std::vector<Seconds> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 std::vector<RecipeSpec> usual_plans(int ranks) {
   return {{.dp = ranks},
@@ -155,22 +112,22 @@ std::vector<RecipeSpec> usual_plans(int ranks) {
           {.pp = ranks, .microbatches = 8}};
 }
 
-std::vector<PlanRun> run_plans(const std::vector<PlanTrial>& trials, int rounds, bool samples,
-                               const std::function<void(const std::string&)>& say) {
-  std::vector<std::unique_ptr<Running>> running;
+std::vector<PlanRun> sample_plans(const std::vector<PlanTrial>& trials, int rounds,
+                                  const std::function<void(const std::string&)>& say) {
+  std::vector<PlanRun> runs;
+  Group group;
+  Bytes room = room_for_plans(), taken = 0;
   for (const PlanTrial& trial : trials) {
     try {
-      running.push_back(std::make_unique<Running>(trial, lower(trial.model, trial.plan)));
+      auto next = std::make_unique<Sampled>(trial);
+      if (!group.empty() && taken + next->bytes() > room) run_group(group, rounds, say, runs), taken = 0;
+      taken += next->bytes();
+      group.push_back(std::move(next));
     } catch (const InputError&) {
       continue;  // not every recipe can be lowered for every model
     }
   }
-  for (int round = 0; round < rounds; ++round)
-    for (const auto& one : running) say(one->name()), one->round(samples);
-  std::vector<PlanRun> runs;
-  std::vector<Seconds> means = means_of(running, running.empty() ? 0 : rounds);
-  for (const auto& one : running)
-    runs.push_back(std::move(*one).done(seconds_of(*one, means), samples));
+  run_group(group, rounds, say, runs);
   return runs;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "model/products.h"
 
 namespace partita {
 namespace {
@@ -50,18 +51,8 @@ std::vector<int32_t> layer_groups(const Model& model) {
   return groups;
 }
 
-bool multiplies(const Op& op) {
-  constexpr std::string_view kProducts[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default",
-                                            "aten.baddbmm.default"};
-  return std::find(std::begin(kProducts), std::end(kProducts), op.target) != std::end(kProducts);
-}
-
 bool is_softmax(const Op& op) {
   return op.target == "aten._softmax.default" || op.target == "aten._safe_softmax.default";
-}
-
-bool multiplies_values(const Op& op) {
-  return op.target == "aten.bmm.default" || op.target == "aten.baddbmm.default";
 }
 
 /// Grows a group from a softmax, within its module: from the product before it to the one after it.
@@ -96,24 +87,24 @@ class AttentionGroups {
 
   void take_back(int32_t op, int32_t softmax) {
     groups_[op] = next_;
-    if (multiplies_values(model_.ops[op])) return;
+    if (is_batched_product(model_.ops[op])) return;
     for (TensorId id : inputs_of(model_.ops[op])) {
       int32_t by = maker_[id.value];
       if (by < 0 || groups_[by] >= 0 || !inside(by, softmax)) continue;
-      if (!multiplies(model_.ops[by]) || multiplies_values(model_.ops[by])) take_back(by, softmax);
+      if (!is_product(model_.ops[by]) || is_batched_product(model_.ops[by])) take_back(by, softmax);
     }
   }
 
   // The product with the values belongs to the group, so that what it reads need not be kept.
   void take_on(int32_t op, int32_t softmax) {
     groups_[op] = next_;
-    if (multiplies(model_.ops[op])) return;
+    if (is_product(model_.ops[op])) return;
     for (TensorId id : model_.ops[op].outputs) {
       if (!id) continue;
       for (int32_t by : readers_[id.value])
         if (groups_[by] < 0 && inside(by, softmax)) {
           take_on(by, softmax);
-          if (!multiplies(model_.ops[by])) take_back(by, softmax);  // a dropout mask is made beside the path
+          if (!is_product(model_.ops[by])) take_back(by, softmax);  // a dropout mask is made beside the path
         }
     }
   }

@@ -247,6 +247,31 @@ void check_loop(const Plan& plan, size_t i, const Model& model, const Atoms& ato
   for (const std::string& atom : rule.atoms) find_atom(model, atoms, atom, where);
 }
 
+bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+/// A block has ops, and so has every pattern of what is kept of it. Where all is well, ops after the last
+/// that is looked for are not looked at: large models have a block for every layer.
+void check_recompute(const RecomputeRule& rule, const std::string& where, const Model& model,
+                     Faults& faults) {
+  std::vector<std::string> block, missing = rule.keep;
+  for (const Op& op : model.ops) {
+    if (!block.empty() && missing.empty()) return;
+    if (op.backward || !any_matches(rule.ops, op.name)) continue;
+    block.push_back(op.name);
+    std::erase_if(missing, [&](const std::string& pattern) { return matches(pattern, op.name); });
+  }
+  if (block.empty())
+    faults.push_back(fmt::format("{}: no forward op of this model is called {}; ops are module.path/op",
+                                 where, fmt::join(rule.ops, " or ")));
+  for (const std::string& pattern : missing)
+    if (!block.empty())
+      faults.push_back(fmt::format("{}: keep: none of its ops is called \"{}\"; one of them is {}", where,
+                                   pattern, block.back()));
+}
+
 }  // namespace
 
 std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms& atoms) {
@@ -267,6 +292,8 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
   for (size_t i = 0; i < plan.split.size() && faults.empty(); ++i)
     check_splittable(plan.split[i], fmt::format("split[{}]", i), model, atoms, faults);
   for (size_t i = 0; i < plan.loops.size(); ++i) check_loop(plan, i, model, atoms, ops, faults);
+  for (size_t i = 0; i < plan.recompute.size(); ++i)
+    check_recompute(plan.recompute[i], fmt::format("recompute[{}]", i), model, faults);
   std::vector<std::string> params;
   for (const Tensor& tensor : model.tensors)
     if (tensor.role == Role::kParameter) params.push_back(tensor.name);

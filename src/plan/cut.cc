@@ -114,11 +114,6 @@ Line part_of(const Line& line, size_t begin, size_t end) {
 
 }  // namespace
 
-bool is_product(const Op& op) {
-  constexpr std::string_view kProducts[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default"};
-  return std::find(std::begin(kProducts), std::end(kProducts), op.target) != std::end(kProducts);
-}
-
 std::vector<OpId> line_ops(const Model& model) {
   std::vector<OpId> ops;
   std::vector<bool> both = both_lead(model);

@@ -18,9 +18,6 @@ Line find_line(const Model& model);
 /// Its ops alone.
 std::vector<OpId> line_ops(const Model& model);
 
-/// Is it a product of matrices?
-bool is_product(const Op& op);
-
 /// The first op of each of `count` stages, as indices into the line: the busiest stage has the least work,
 /// cuts lie where few bytes cross. Empty when the line has fewer places than that.
 std::vector<size_t> cut_line(const Line& line, size_t count);

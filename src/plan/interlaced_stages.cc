@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "model/products.h"
 #include "plan/cut.h"
 #include "plan/stage_patterns.h"
 

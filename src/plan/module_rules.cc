@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "model/products.h"
 #include "model/row.h"
 #include "plan/repeated_modules.h"
 
@@ -14,11 +15,7 @@ namespace {
 
 bool is_attention(const Op& op) { return op.target.find("scaled_dot_product") != std::string::npos; }
 
-bool multiplies(const Op& op) {
-  constexpr std::string_view kProducts[] = {"aten.mm.default", "aten.addmm.default", "aten.bmm.default",
-                                            "aten.baddbmm.default", "aten.convolution.default"};
-  return std::find(std::begin(kProducts), std::end(kProducts), op.target) != std::end(kProducts);
-}
+bool multiplies(const Op& op) { return is_product(op) || op.target == "aten.convolution.default"; }
 
 /// "addmm" of "h.0.mlp.c_fc/addmm.1".
 std::string kind_of(const std::string& name) {

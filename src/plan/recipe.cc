@@ -10,6 +10,7 @@
 #include "layout/unpack.h"
 #include "model/decompose.h"
 #include "model/key_chunks.h"
+#include "model/products.h"
 #include "model/retype.h"
 #include "plan/cut.h"
 #include "plan/interlaced_stages.h"
@@ -296,26 +297,33 @@ void RecipeBook::add_loss_pieces(int64_t parts, Plan& plan) const {
                         .through = true});
 }
 
-// Loops of other kinds come first: an op is in one loop.
-void RecipeBook::add_slices(const RecipeSpec& spec, Plan& plan) const {
+std::vector<LoopRule> RecipeBook::slices(const Plan& plan, const std::vector<std::string>& params,
+                                         int64_t count) const {
   const Stated& stated = plan.unpack ? *unpacked_ : split_;
-  std::vector<std::string> params = spec.zdp;
-  if (spec.zero == 3) params = {"*"};
-  if (spec.dp == 1 || params.empty())
-    input_error(
-        "recipe: slices are of operators that ranks keep in pieces; say osdp or zero3, and --dp above 1");
-  size_t before = plan.loops.size();
+  std::vector<LoopRule> rules;
   for (size_t t = 0; t < stated.model.tensors.size(); ++t) {
     const Tensor& tensor = stated.model.tensors[t];
     bool named = std::any_of(params.begin(), params.end(),
                              [&](const std::string& pattern) { return matches(pattern, tensor.name); });
     if (!named || !tensor.trainable || tensor.shape.size() < 2) continue;
-    auto rule = slice_rule(stated.model, stated.atoms, TensorId{static_cast<int32_t>(t)}, spec.slices);
-    if (rule) plan.loops.push_back(*std::move(rule));
+    auto rule = slice_rule(stated.model, stated.atoms, TensorId{static_cast<int32_t>(t)}, count);
+    if (rule) rules.push_back(*std::move(rule));
   }
-  if (plan.loops.size() == before)
+  return rules;
+}
+
+// Loops of other kinds come first: an op is in one loop.
+void RecipeBook::add_slices(const RecipeSpec& spec, Plan& plan) const {
+  std::vector<std::string> params = spec.zdp;
+  if (spec.zero == 3) params = {"*"};
+  if (spec.dp == 1 || params.empty())
+    input_error(
+        "recipe: slices are of operators that ranks keep in pieces; say osdp or zero3, and --dp above 1");
+  std::vector<LoopRule> rules = slices(plan, params, spec.slices);
+  if (rules.empty())
     input_error("recipe: no operator of {} can run in {} slices; try fewer", fmt::join(params, ", "),
                 spec.slices);
+  plan.loops.insert(plan.loops.end(), rules.begin(), rules.end());
 }
 
 int64_t RecipeBook::experts() const {

@@ -49,6 +49,9 @@ class RecipeBook {
 
   /// InputError where it does not apply: no batch dimension, nothing to split, fewer ops than stages.
   Plan plan(const RecipeSpec& spec);
+  /// Loops in which operators of the parameters matching one of `params` run in slices (slices.h), those that
+  /// can, named as in the form that `plan` has the model in.
+  std::vector<LoopRule> slices(const Plan& plan, const std::vector<std::string>& params, int64_t count) const;
   /// How many experts the model has, of the layer that has fewest; 0: none.
   int64_t experts() const;
 

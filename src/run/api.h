@@ -49,6 +49,9 @@ struct RunReport {
   Trace trace;  // where it was asked for
 };
 
+/// Takes one more step.
+using NextStep = std::function<StepReport()>;
+
 struct VerifyRequest {
   RunRequest run;           // `steps`: 2 compares a second step on updated parameters
   double tolerance = 1e-9;  // relative
@@ -101,6 +104,10 @@ struct MoveMeasure {
 /// What the command finds in libpartita_run.so. Every function throws InputError or RunError.
 struct RunApi {
   RunReport (*run)(const Runnable& step, const RunRequest& request);
+  /// Loads the step and takes none yet: each call of what it gives back takes one, on the next of the batches
+  /// and after the last on the first again. `step.model` and `request.batches` must outlive it; values stay in
+  /// the ranks' memory as long as it lives. REQUIRES: there are batches.
+  NextStep (*start)(const Runnable& step, const RunRequest& request);
   /// Runs both on the same weights and batches, both drawn for the reference's model, and compares loss,
   /// every gradient, parameter and buffer of every step. The two models may write the same step in different
   /// ops.
@@ -115,7 +122,7 @@ struct RunApi {
   std::vector<MoveMeasure> (*measure_moves)(const std::vector<int64_t>& elements, int rounds);
 };
 
-inline constexpr int kRunApiVersion = 6;
+inline constexpr int kRunApiVersion = 7;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 

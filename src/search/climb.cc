@@ -6,6 +6,7 @@
 #include <set>
 
 #include "search/neighbours.h"
+#include "search/slicing.h"
 
 namespace partita {
 namespace {
@@ -15,6 +16,8 @@ constexpr size_t kSeeds = 6, kNeighbours = 24;
 constexpr int kSteps = 8;
 /// How much too large a plan may be that is made smaller.
 constexpr double kLittleMore = 1.25;
+/// Recipes that are judged although they should be too large.
+constexpr size_t kLarger = 16;
 
 RecipeSpec plain_spec(RecipeSpec spec) {
   spec.zero = 0;
@@ -91,8 +94,9 @@ double gain(const Candidate& from, const Candidate& to, bool thrifty) {
 /// Goes on to the neighbour that fits and gains most; false where none is faster.
 bool step(Judging& judging, const CostBook& book, const Freedom& freedom, bool thrifty, Candidate& seed) {
   const Candidate* best = nullptr;
-  std::vector<size_t> places = judging.judge_all(neighbours(book.model(), seed.plan, freedom, kNeighbours),
-                                                 seed.spec, seed.estimated_seconds);
+  std::vector<Plan> plans = neighbours(book.model(), seed.plan, freedom, kNeighbours);
+  for (Plan& plan : fewer_slices(seed.plan)) plans.push_back(std::move(plan));
+  std::vector<size_t> places = judging.judge_all(std::move(plans), seed.spec, seed.estimated_seconds);
   for (size_t place : places) {
     const Candidate& next = judging.judged()[place];
     if (!next.fits || !ranks_before(next, seed)) continue;
@@ -102,7 +106,8 @@ bool step(Judging& judging, const CostBook& book, const Freedom& freedom, bool t
   return best != nullptr;
 }
 
-/// Those that need little too much, the fastest first, one of each recipe.
+/// Those that need little too much, of each recipe the fastest, and then the smallest, from which least is
+/// missing; these first where nothing fits.
 std::vector<Candidate> nearly_fitting(const Judging& judging, const Freedom& freedom) {
   std::vector<const Candidate*> order;
   for (const Candidate& candidate : judging.judged())
@@ -110,36 +115,67 @@ std::vector<Candidate> nearly_fitting(const Judging& judging, const Freedom& fre
         static_cast<double>(candidate.worst_peak()) < kLittleMore * static_cast<double>(freedom.memory))
       order.push_back(&candidate);
   std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return ranks_before(*a, *b); });
-  std::vector<Candidate> out;
-  std::set<std::string> seen;
-  for (const Candidate* candidate : order)
-    if (out.size() < kSeeds && seen.insert(summary(plain_spec(candidate->spec))).second)
-      out.push_back(*candidate);
-  return out;
+  std::vector<std::pair<const Candidate*, const Candidate*>> starts;  // fastest, smallest
+  std::map<std::string, size_t> place;
+  for (const Candidate* candidate : order) {
+    auto [known, fresh] = place.try_emplace(summary(plain_spec(candidate->spec)), starts.size());
+    if (fresh) starts.emplace_back(candidate, candidate);
+    const Candidate*& smallest = starts[known->second].second;
+    if (candidate->worst_peak() < smallest->worst_peak()) smallest = candidate;
+  }
+  starts.resize(std::min(starts.size(), kSeeds));
+  std::vector<Candidate> fastest, smallest;
+  for (const auto& [fast, small] : starts) {
+    fastest.push_back(*fast);
+    if (small != fast) smallest.push_back(*small);
+  }
+  std::vector<Candidate>& first = judging.best() == HUGE_VAL ? smallest : fastest;
+  std::vector<Candidate>& then = judging.best() == HUGE_VAL ? fastest : smallest;
+  first.insert(first.end(), then.begin(), then.end());
+  return std::move(first);
 }
 
-/// Goes on to the fastest that fits, else to what saves most bytes for a second; false where it has arrived.
+/// Bytes over the limit, of all devices together: one module more computed again helps one of them.
+Bytes excess(const Candidate& candidate, const Freedom& freedom) {
+  Bytes sum = 0;
+  for (Bytes peak : candidate.peak_bytes) sum += std::max<Bytes>(peak - freedom.memory, 0);
+  return sum;
+}
+
+std::vector<Plan> smaller_plans(Judging& judging, const CostBook& book, const Freedom& freedom,
+                                const Candidate& from) {
+  std::vector<int32_t> over;
+  for (size_t rank = 0; rank < from.peak_bytes.size(); ++rank)
+    if (from.peak_bytes[rank] > freedom.memory) over.push_back(static_cast<int32_t>(rank));
+  std::vector<Plan> plans = thriftier(book.model(), from.plan, freedom, over, kNeighbours);
+  if (freedom.slices)
+    for (Plan& plan : more_slices(book.model(), judging.recipes(), from.plan))
+      plans.push_back(std::move(plan));
+  return plans;
+}
+
+/// Goes on to what saves most bytes for a second and still does not fit: what fits is judged by the way, and
+/// may not be the best that the way leads to. False where all fit, or nothing saves any.
 bool step_down(Judging& judging, const CostBook& book, const Freedom& freedom, Candidate& here) {
   const Candidate* best = nullptr;
   double most = 0;
-  std::vector<size_t> places = judging.judge_all(thriftier(book.model(), here.plan, freedom, kNeighbours),
-                                                 here.spec, here.estimated_seconds);
+  std::vector<size_t> places = judging.judge_all(smaller_plans(judging, book, freedom, here), here.spec,
+                                                 here.estimated_seconds);
   for (size_t place : places) {
     const Candidate& next = judging.judged()[place];
-    double saved = static_cast<double>(here.worst_peak() - next.worst_peak());
+    auto saved = static_cast<double>(excess(here, freedom) - excess(next, freedom));
     double rate = saved / std::max(next.step_seconds - here.step_seconds, here.step_seconds / 1e6);
     if (next.fits || rate <= most) continue;
     best = &next, most = rate;
   }
-  bool arrived = std::any_of(places.begin(), places.end(), [&](size_t p) { return judging.judged()[p].fits; });
-  if (!best || arrived) return false;
-  here = *best;
-  return true;
+  if (best) here = *best;
+  return best != nullptr;
 }
 
 }  // namespace
 
 void descend(Judging& judging, const CostBook& book, const Freedom& freedom) {
+  judging.judge_larger(kLittleMore, kLarger);
   for (Candidate here : nearly_fitting(judging, freedom))
     for (int steps = 0; steps < kSteps && !judging.stopped() && here.step_seconds < judging.best(); ++steps)
       if (!step_down(judging, book, freedom, here)) break;

@@ -8,8 +8,9 @@ namespace partita {
 /// well, and count bytes to within a few percent, so at the limit single decisions are tried out.
 void climb(Judging& judging, const CostBook& book, const Freedom& freedom);
 
-/// Goes on from plans that are faster than the best but need too much to others that compute more again, until
-/// they fit or are no faster: schedules that put weight gradients off have no estimates of that.
+/// Goes on from plans that are faster than the best but need too much to others that compute more again or
+/// gather operators slice by slice, until they fit or are no faster: estimates know no slices, and of schedules
+/// that put weight gradients off no recomputation.
 void descend(Judging& judging, const CostBook& book, const Freedom& freedom);
 
 }  // namespace partita

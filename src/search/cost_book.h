@@ -50,6 +50,9 @@ class CostBook {
   const CostTable& table(const CostKey& key) const { return *tables_.at(key); }
 
   const Model& model() const { return model_; }
+  /// Has the model so many ops that one plan costs as much to judge as many of a small one, and an estimate
+  /// counts?
+  bool large() const { return model().ops.size() > 4'000; }
   const Shrunk& shrunk() const { return shrunk_; }
   const Prices& prices() const { return prices_; }
   const OptimizerSpec& optimizer() const { return optimizer_; }

@@ -13,8 +13,6 @@
 namespace partita {
 namespace {
 
-/// Of a model that recipes are written for: beyond it one recipe costs as much as an estimate of them all.
-constexpr int64_t kMostTextbookOps = 4'000;
 /// Of the work that is left where recipes are judged; what then is left is for climbing.
 constexpr double kTextbookShare = 2.0 / 3;
 /// Of the work that is left then where plans are changed one decision at a time, up and then down.
@@ -34,7 +32,7 @@ void judge_smallest(Judging& judging, std::vector<Textbook> recipes) {
 }
 
 void judge_textbooks(Judging& judging, CostBook& book, const SearchRequest& request) {
-  if (static_cast<int64_t>(book.model().ops.size()) > kMostTextbookOps) return;
+  if (book.large()) return;  // one recipe costs as much as an estimate of them all
   std::vector<Textbook> recipes = textbook_recipes(book, request);
   if (judging.best() == HUGE_VAL) judge_smallest(judging, recipes);
   for (const Textbook& one : recipes) judging.add(one);

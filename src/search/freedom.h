@@ -13,6 +13,7 @@ struct Freedom {
   bool recompute = true;
   bool loss_pieces = true;  // head and loss in pieces of the tokens
   bool coshard = true;      // repeated modules in pieces of heads and hidden, computed again
+  bool slices = true;       // operators of parameters that ranks keep in pieces, one slice gathered at a time
   std::array<bool, kStorings> storings = {true, true, true, true, true};
   double enough = 0;         // a share of the seconds that choices may be off by
   Seconds below = HUGE_VAL;  // an estimate of so many or more is of no use

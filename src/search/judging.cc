@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kRound = 8;
 /// Work is counted in ops: to lower one costs as much as to walk it for so many micro-batches.
 constexpr int64_t kLowering = 10;
-constexpr int64_t kWorkPerEffort = 200'000;  // about 0.1 s of one core; times the square of the effort
+constexpr int64_t kWorkPerEffort = 300'000;  // about 0.15 s of one core; times the square of the effort
 constexpr int64_t kCheapWork = 80'000;       // of a plan that is judged without counting how many
 constexpr int64_t kMostWork = 4'000'000;     // of one plan: some seconds
 constexpr int kMostCostly = 8;               // of the others, one at a time, until one fits
@@ -161,9 +161,13 @@ std::string Judging::text_of(Plan plan) {
 
 bool Judging::is_new(const Plan& plan) { return known_.try_emplace(text_of(plan)).second; }
 
-Plan Judging::textbook(const RecipeSpec& spec) {
+RecipeBook& Judging::recipes() {
   if (!recipes_) recipes_.emplace(book_.model());
-  Plan plan = recipes_->plan(spec);
+  return *recipes_;
+}
+
+Plan Judging::textbook(const RecipeSpec& spec) {
+  Plan plan = recipes().plan(spec);
   plan.batch = book_.batch();
   plan.cluster = request_.prices.cluster().name;
   return plan;
@@ -185,6 +189,27 @@ void Judging::rounds(double share) {
     }
   });
   result_.interrupted = result_.interrupted || stopped();
+}
+
+void Judging::judge_larger(double more, size_t most) {
+  std::stable_sort(entries_.begin(), entries_.end(),
+                   [&](const Entry& a, const Entry& b) { return promise(a) < promise(b); });
+  std::vector<Entry> left;
+  Round round;
+  for (Entry& entry : entries_) {
+    bool near = static_cast<double>(entry.peak) * kBytesSlack <= more * static_cast<double>(freedom_.memory);
+    int64_t work = work_of(entry.spec);
+    if (round.size() == most || !near || promise(entry) >= best_ || !cheap(entry.spec) || !affordable(work)) {
+      left.push_back(std::move(entry));
+      continue;
+    }
+    std::optional<Plan> plan = write(entry);
+    if (!plan) continue;
+    work_left_ = std::max<int64_t>(work_left_ - work, 0);
+    round.emplace_back(std::move(entry), *std::move(plan));
+  }
+  entries_ = std::move(left);
+  judge_round(round);
 }
 
 void Judging::judge_round(const Round& round) {

@@ -36,6 +36,9 @@ class Judging {
   void add(const Estimate& estimate, bool always = false);
   /// As its recipe is written.
   void add(const Textbook& recipe, bool always = false);
+  /// Judges the `most` fastest of those that are expected to be faster than the best and to need up to `more`
+  /// times the memory: what is made of them may fit.
+  void judge_larger(double more, size_t most);
   /// From now on expectations are believed less: what was not worth judging may be.
   void doubt() { doubt_ = true; }
 
@@ -64,6 +67,8 @@ class Judging {
   /// Of those that fit.
   const std::set<Character>& characters() const { return characters_; }
   void certify(const Plan& plan) { judge_.certify(plan); }
+  /// Of the model that plans are judged for.
+  RecipeBook& recipes();
 
  private:
   /// Expectations that are off for the same reasons.

@@ -23,17 +23,6 @@ int level_of(std::string_view what) {
   return static_cast<int>(std::find(kLevels.begin(), kLevels.end(), what) - kLevels.begin());
 }
 
-/// "h.*.mlp.weight" of "h.3.mlp.weight".
-std::string starred(const std::string& name) {
-  std::string out;
-  for (size_t i = 0; i < name.size(); ++i) {
-    bool number = std::isdigit(static_cast<unsigned char>(name[i])) && (i == 0 || name[i - 1] == '.');
-    out += number ? '*' : name[i];
-    while (number && i + 1 < name.size() && std::isdigit(static_cast<unsigned char>(name[i + 1]))) ++i;
-  }
-  return out;
-}
-
 /// How equal parameters are stored.
 struct GroupStorage {
   int level = 0;
@@ -147,6 +136,32 @@ RecomputeRule* find_rule(const std::string& module, Plan& plan) {
   return nullptr;
 }
 
+bool has_any(const std::vector<int32_t>& list, const std::vector<int32_t>& of) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](int32_t one) { return std::find(of.begin(), of.end(), one) != of.end(); });
+}
+
+/// Patterns of the ops that run on one of these devices.
+std::vector<std::string> stages_on(const Plan& plan, const std::vector<int32_t>& devices) {
+  std::vector<std::string> patterns;
+  for (const Stage& stage : plan.stages) {
+    bool here = has_any(stage.devices, devices);
+    for (const std::vector<int32_t>& copy : stage.copies) here |= has_any(copy, devices);
+    if (here) patterns.insert(patterns.end(), stage.ops.begin(), stage.ops.end());
+  }
+  return patterns;
+}
+
+/// Does an op of the module match one of them?
+bool runs_any(const Model& model, const std::string& module, const std::vector<std::string>& patterns) {
+  return std::any_of(model.ops.begin(), model.ops.end(), [&](const Op& op) {
+    bool inside = op.name.starts_with(module) && op.name.size() > module.size() &&
+                  (op.name[module.size()] == '/' || op.name[module.size()] == '.');
+    return inside && std::any_of(patterns.begin(), patterns.end(),
+                                 [&](const std::string& pattern) { return matches(pattern, op.name); });
+  });
+}
+
 /// The next level below that is open; the same where there is none.
 int level_below(int level, const Freedom& freedom) {
   for (int below = level - 1; below >= 0; --below)
@@ -230,14 +245,16 @@ Plan with_storage(const Model& model, const Plan& plan, const std::vector<Storag
   return stored_as(without_overlap(plan), after);
 }
 
-std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom, size_t most) {
+std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom,
+                            const std::vector<int32_t>& devices, size_t most) {
   std::vector<Plan> out;
   if (!freedom.recompute || !plan.loops.empty()) return out;
   Plan plain = without_overlap(plan);
   std::vector<std::string> modules = repeated_modules(model);
+  std::vector<std::string> patterns = stages_on(plan, devices);
   for (const std::string& module : modules) {
     RecomputeRule* there = find_rule(module, plain);
-    if (there && there->keep.empty()) continue;
+    if ((there && there->keep.empty()) || !runs_any(model, module, patterns)) continue;
     for (Keep keep : {Keep::kNothing, Keep::kProducts}) {
       if (there && keep != Keep::kNothing) continue;
       Plan next = plain;

@@ -25,7 +25,9 @@ std::vector<StorageGroup> storage_groups(const Model& model, const Plan& plan);
 /// The plan with these groups stored so.
 Plan with_storage(const Model& model, const Plan& plan, const std::vector<StorageGroup>& groups);
 
-/// The other way: one module more that is computed again, or more of one that is in part.
-std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom, size_t most);
+/// The other way: one module more that is computed again, or more of one that is in part; of those that run
+/// on one of these devices.
+std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom,
+                            const std::vector<int32_t>& devices, size_t most);
 
 }  // namespace partita

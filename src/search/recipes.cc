@@ -11,8 +11,8 @@
 namespace partita {
 namespace {
 
-/// Schedules and the chunks a device may have in them (0: its only one). Those with several want a full
-/// pipeline. `written`: only as its recipe is written, since a stage of it is on many devices or is passed
+/// Schedules and the chunks a device may have in them, as far as they are above 0; none: one, its only way.
+/// Those with several want a full pipeline. `written`: only as its recipe is written, since a stage of it is on many devices or is passed
 /// several times, which costs by unit do not know.
 struct ScheduleRow {
   const char* name;
@@ -28,7 +28,7 @@ constexpr int kMostStages = 64;
 
 constexpr const char* kOtherWays[] = {"dp",        "zero1",       "zero2",  "zero3",    "hsdp",
                                       "ep",        "tp",          "sp",     "pipeline", "microbatches",
-                                      "recompute", "loss-pieces", "coshard"};
+                                      "recompute", "loss-pieces", "coshard", "slices"};
 
 /// Pieces that are tried where memory is short.
 struct PiecesRow {
@@ -99,6 +99,7 @@ class Enumeration {
         batch_(book.batch()),
         experts_(book.experts()),
         in_line_(book.shrunk().units.in_line),
+        large_(book.large()),
         written_(written),
         units_(written ? kMostStages : in_line_ ? static_cast<int>(book.shrunk().stands_for.size()) : 1) {}
 
@@ -184,30 +185,45 @@ class Enumeration {
     return !row.written || (written_ && in_line_ == (std::string_view(row.name) != "3f1b"));
   }
 
+  // What others do better is not worth its estimate: more micro-batches fill a pipeline; gpipe takes as long
+  // as 1f1b and holds more.
+  bool idle(const ScheduleRow& row, const RecipeSpec& spec) const {
+    bool could_be_full = batch_ / spec.dp >= spec.pp && !request_.pin_microbatches;
+    bool asked_for = has(request_.allow, row.name) || request_.pin_schedule;
+    return (spec.microbatches < spec.pp && could_be_full) ||
+           (std::string_view(row.name) == "gpipe" && !asked_for);
+  }
+
   void add_schedules(RecipeSpec spec) {
     if (spec.pp == 1) {
       out_.push_back(spec);
       return;
     }
     for (const ScheduleRow& row : kScheduleRows) {
-      if (!schedule_open(request_, row.name) || !applies(row)) continue;
+      if (!schedule_open(request_, row.name) || !applies(row) || (large_ && idle(row, spec))) continue;
       if (request_.pin_schedule && request_.pinned.schedule != row.name) continue;
-      bool plain = row.chunks.front() == 0;
       std::string_view name = row.name;
       if (name != "1f1b" && spec.microbatches < (name == "gpipe" ? 2 : spec.pp)) continue;
-      for (int64_t chunks : row.chunks) {
-        if (chunks == 0 && !(plain && &chunks == &row.chunks.front())) continue;
-        if (!plain && (spec.microbatches % spec.pp || chunks * spec.pp > units_)) continue;
-        spec.schedule = row.name;
+      spec.schedule = row.name;
+      for (int64_t chunks : chunks_of(row, spec)) {
         spec.chunks = chunks;
         out_.push_back(spec);
       }
     }
   }
 
+  /// 0: a schedule that has one chunk a device.
+  std::vector<int64_t> chunks_of(const ScheduleRow& row, const RecipeSpec& spec) const {
+    if (row.chunks.front() == 0) return {0};
+    std::vector<int64_t> out;
+    for (int64_t chunks : row.chunks)
+      if (chunks > 0 && spec.microbatches % spec.pp == 0 && chunks * spec.pp <= units_) out.push_back(chunks);
+    return out;
+  }
+
   const SearchRequest& request_;
   int64_t batch_, experts_;
-  bool in_line_, written_;
+  bool in_line_, large_, written_;
   int units_;
   std::vector<RecipeSpec> out_;
 };
@@ -250,7 +266,8 @@ Freedom freedom_of(const SearchRequest& request) {
   Freedom freedom{.memory = request.memory,
                   .recompute = open_to(request, "recompute"),
                   .loss_pieces = open_to(request, "loss-pieces"),
-                  .coshard = open_to(request, "coshard") && open_to(request, "recompute")};
+                  .coshard = open_to(request, "coshard") && open_to(request, "recompute"),
+                  .slices = open_to(request, "slices")};
   for (const StoringRow& row : kStoringRows)
     freedom.storings[static_cast<int>(row.storing)] = open_to(request, row.name);
   return freedom;

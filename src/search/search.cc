@@ -21,8 +21,7 @@ namespace {
 constexpr size_t kTogether = 64, kTogetherLarge = 8;
 /// Estimates made for runners-up after the best is proved, and of a large model.
 constexpr int64_t kBeyondProof = 512, kBeyondProofLarge = 64;
-/// Ops of a large model, and the share of the best within which choices are good enough there.
-constexpr size_t kManyOps = 4'000;
+/// The share of the best within which choices are good enough of a large model.
 constexpr double kEnough = 1e-3;
 
 bool faster(const Estimate& a, const Estimate& b) {
@@ -65,7 +64,7 @@ class Search {
       : request_(request),
         book_(model, request.prices, request.optimizer, request.threads),
         freedom_(freedom_of(request)) {
-    large_ = model.ops.size() > kManyOps;
+    large_ = book_.large();
     if (large_) freedom_.enough = kEnough;
   }
 

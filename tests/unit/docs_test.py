@@ -4,8 +4,8 @@ usage: docs_test.py PARTITA [--torch]
 
 Every line of a fenced block that starts with `partita` or `build/bin/partita` is run in one fresh folder per
 page and must end with exit code 0, or with the code its comment names (`# exit 1`). Files a reader is expected
-to bring (GIVEN) are laid out first. Lines that start with `make` must name a target of the Makefile. Verbs that
-compute tensors are run only with --torch.
+to bring (GIVEN) are laid out first. Lines that start with `make` must name a target of the Makefile. Verbs and
+flags that compute tensors are run only with --torch.
 """
 import re
 import shlex
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))]
-COMPUTE = {"train", "verify", "calibrate", "capture"}
+COMPUTE = {"train", "verify", "calibrate", "capture", "race", "--measure"}
 LIMIT = 60  # seconds for one command
 CONFIG = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 96}'
 OPTIONS = '{"budget": 100, "operators": [{"count": 4, "options": [{"name": "dp", "seconds": 1, "bytes": 40}, {"name": "zdp", "seconds": 2, "bytes": 10}]}]}'
@@ -69,7 +69,7 @@ def check_page(page, partita, torch, wrong):
             if words[0] == "make":
                 wrong += [f"{page}:{number}: the Makefile has no target {t}" for t in words[1:] if t not in make_targets()]
                 continue
-            if words[1] in COMPUTE and not torch:
+            if COMPUTE.intersection(words) and not torch:
                 continue
             count += 1
             code, errors = run(partita, words, folder)

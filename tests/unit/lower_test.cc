@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "lower/overlap.h"
 #include "lower/reshard.h"
+#include "lower_program.h"
 #include "model/build/build.h"
 #include "plan/design.h"
 #include "plan/recipe.h"
@@ -16,131 +15,6 @@
 
 namespace partita {
 namespace {
-
-Model captured(const std::string& name) {
-  std::string file = fmt::format("{}/tests/data/{}.model.json", PARTITA_SOURCE_DIR, name);
-  return parse_model(read_file(file), file);
-}
-
-struct Case {
-  const char* model;
-  RecipeSpec spec;
-};
-
-class LowerEvery : public testing::TestWithParam<Case> {};
-
-// The certificate knows nothing of the lowering: what it accepts computes the model.
-TEST_P(LowerEvery, IsCertified) {
-  Model model = captured(GetParam().model);
-  Lowered lowered = lower(model, recipe(model, GetParam().spec));
-  EXPECT_EQ(check(lowered.program, lowered.model), std::vector<std::string>{});
-  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
-}
-
-/// Numbers of bodies may differ; what each rank runs may not.
-void expect_same(const Program& a, const Program& b) {
-  ASSERT_EQ(a.ranks.size(), b.ranks.size());
-  for (size_t r = 0; r < a.ranks.size(); ++r) {
-    RankProgram mine = a.ranks[r], theirs = b.ranks[r];
-    ASSERT_EQ(mine.actions.size(), theirs.actions.size());
-    for (size_t k = 0; k < mine.actions.size(); ++k) {
-      if (mine.actions[k].kind != ActionKind::kRun) continue;
-      EXPECT_EQ(a[mine.actions[k].body], b[theirs.actions[k].body]) << "rank " << r << ", action " << k;
-      mine.actions[k].body = theirs.actions[k].body;
-    }
-    EXPECT_EQ(mine, theirs) << "rank " << r;
-  }
-}
-
-TEST_P(LowerEvery, FoldsIntoClasses) {
-  Model model = captured(GetParam().model);
-  Plan plan = recipe(model, GetParam().spec);
-  PhaseLog log;
-  Prepared prepared = prepare(model, form_of(plan));
-  Program whole = lower(prepared, plan, log);
-  FoldedProgram folded = lower_folded(prepared, plan);
-  EXPECT_EQ(certify(prepared.model, prepared.atoms, folded.program, folded.fold), std::vector<std::string>{});
-  Program expanded = expand(folded.program, folded.fold);
-  EXPECT_EQ(expanded.types, whole.types);
-  expect_same(expanded, whole);
-}
-
-// What is known for all micro-batches at once is still of one of them where ranks meet.
-TEST(Lower, RanksThatMeetInDifferentMicrobatchesAreRefused) {
-  Model model = captured("gpt2-tiny");
-  Lowered lowered = lower(model, recipe(model, {.tp = 2, .microbatches = 2}));
-  for (Action& action : lowered.program.ranks[1].actions) action.microbatch = 1 - action.microbatch;
-  std::vector<std::string> wrong = certify(lowered.model, lowered.atoms, lowered.program);
-  ASSERT_FALSE(wrong.empty());
-  EXPECT_NE(wrong[0].find("different parts"), std::string::npos) << wrong[0];
-}
-
-std::vector<Case> cases() {
-  std::vector<Case> out;
-  for (const char* model : {"gpt2-tiny", "llama-tiny"})
-    for (RecipeSpec spec : {RecipeSpec{},
-                            RecipeSpec{.dp = 2},
-                            RecipeSpec{.dp = 3},
-                            RecipeSpec{.tp = 2},
-                            RecipeSpec{.tp = 3},
-                            RecipeSpec{.tp = 4},
-                            RecipeSpec{.dp = 2, .zero = 3},
-                            RecipeSpec{.dp = 3, .zero = 3},
-                            RecipeSpec{.pp = 2},
-                            RecipeSpec{.dp = 2, .tp = 2},
-                            RecipeSpec{.microbatches = 3},
-                            RecipeSpec{.dp = 3, .zero = 1},
-                            RecipeSpec{.dp = 2, .tp = 2, .zero = 1, .microbatches = 2},
-                            RecipeSpec{.dp = 2, .zero = 2, .microbatches = 2},
-                            RecipeSpec{.dp = 4, .zero = 3, .replicas = 2},
-                            RecipeSpec{.tp = 2, .sequence = true},
-                            RecipeSpec{.cp = 3},
-                            RecipeSpec{.dp = 2, .tp = 2, .cp = 2},
-                            RecipeSpec{.cp = 2, .merge = true},
-                            RecipeSpec{.cp = 3, .merge = true},
-                            RecipeSpec{.dp = 2, .tp = 2, .cp = 2, .merge = true, .microbatches = 2},
-                            RecipeSpec{.recompute = true},
-                            RecipeSpec{.loss_pieces = 3},
-                            RecipeSpec{.dp = 2, .zdp = {"*"}, .slices = 2},
-                            RecipeSpec{.dp = 3, .zdp = {"*.mlp.*"}, .slices = 4},
-                            RecipeSpec{.dp = 2, .zdp = {"*.0.*"}},
-                            RecipeSpec{.dp = 2, .pieces = 2, .loss_pieces = 2, .zero = 3, .microbatches = 2},
-                            RecipeSpec{.dp = 2, .zero = 3, .recompute = true, .microbatches = 2},
-                            RecipeSpec{.dp = 3, .overlap = true},
-                            RecipeSpec{.dp = 2, .tp = 2, .overlap = true, .microbatches = 2},
-                            RecipeSpec{.dp = 3, .zero = 1, .overlap = true},
-                            RecipeSpec{.dp = 2, .zero = 1, .overlap = true, .microbatches = 2},
-                            RecipeSpec{.dp = 2, .zero = 2, .overlap = true, .microbatches = 2},
-                            RecipeSpec{.dp = 3, .zero = 3, .overlap = true},
-                            RecipeSpec{.dp = 4, .zero = 3, .replicas = 2, .overlap = true, .microbatches = 1},
-                            RecipeSpec{.dp = 4, .zero = 1, .replicas = 2, .overlap = true},
-                            RecipeSpec{.dp = 2, .zdp = {"*"}, .slices = 2, .overlap = true}})
-      if (model != std::string_view("llama-tiny") || spec.tp != 3) out.push_back({model, spec});
-  for (const char* model : {"gpt2-tiny4", "llama-tiny4"})
-    for (RecipeSpec spec :
-         {RecipeSpec{.pp = 2, .microbatches = 4}, RecipeSpec{.pp = 4, .microbatches = 4},
-          RecipeSpec{.pp = 3, .microbatches = 5}, RecipeSpec{.tp = 2, .pp = 2, .microbatches = 4},
-          RecipeSpec{.dp = 2, .pp = 2}, RecipeSpec{.dp = 2, .pp = 2, .microbatches = 2},
-          RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 2},
-          RecipeSpec{.pp = 4, .microbatches = 4, .schedule = "gpipe"},
-          RecipeSpec{.pp = 2, .microbatches = 4, .schedule = "interleaved", .chunks = 2},
-          RecipeSpec{.pp = 2, .microbatches = 4, .schedule = "wave", .chunks = 2},
-          RecipeSpec{.pp = 2, .microbatches = 4, .schedule = "chimera"},
-          RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .microbatches = 4, .schedule = "zb-v"},
-          RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .microbatches = 3},
-          RecipeSpec{.dp = 2, .pp = 2, .overlap = true, .microbatches = 2},
-          RecipeSpec{.dp = 2, .tp = 2, .pp = 2, .zero = 3, .overlap = true, .microbatches = 3},
-          RecipeSpec{.dp = 2, .pp = 2, .zero = 3, .overlap = true, .microbatches = 4, .schedule = "zb-v"}})
-      out.push_back({model, spec});
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(Recipes, LowerEvery, testing::ValuesIn(cases()), [](const auto& info) {
-  std::string name = fmt::format("{}_{}", info.param.model, summary(info.param.spec));
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
-});
 
 // Relative positions are a parameter of one layer that all layers of both stages read: what its gradient is
 // computed from travels before any rank sums it in place.
@@ -350,13 +224,6 @@ TEST(Lower, DesignsByHandAreCertified) {
   EXPECT_THROW(design.split("h.*.atn", "heads", 2), InputError);
 }
 
-size_t count(const Program& program, InstrKind kind) {
-  size_t n = 0;
-  for (const Body& body : program.bodies)
-    for (const Instr& instr : body.instrs) n += instr.kind == kind;
-  return n;
-}
-
 // Megatron's count, found from atoms: one sum for attention and one for the MLP, forward and backward, in
 // each layer.
 TEST(Lower, TensorParallelSumsAsOftenAsMegatron) {
@@ -483,113 +350,6 @@ TEST(Lower, TheFirstMicroBatchAlone) {
     EXPECT_EQ(all.program.bodies, first.program.bodies) << plan.summary;
     EXPECT_LE(first.program.microbatches, 2) << plan.summary;
   }
-}
-
-/// Instructions that rank 0 runs, in order.
-std::vector<const Instr*> run_by_rank_0(const Program& program) {
-  std::vector<const Instr*> out;
-  for (const Action& action : program.ranks[0].actions)
-    if (action.kind == ActionKind::kRun)
-      for (const Instr& instr : program[action.body].instrs) out.push_back(&instr);
-  return out;
-}
-
-/// Collectives that are started, and ops called between the start and the wait of the first of each kind.
-struct Started {
-  std::map<InstrKind, int> count, ops;
-};
-Started started(const Program& program) {
-  std::vector<const Instr*> instrs = run_by_rank_0(program);
-  Started out;
-  for (size_t i = 0; i < instrs.size(); ++i) {
-    if (!instrs[i]->later || ++out.count[instrs[i]->kind] > 1) continue;
-    for (size_t k = i; instrs[k]->kind != InstrKind::kWait || instrs[k]->in != instrs[i]->out; ++k)
-      out.ops[instrs[i]->kind] += instrs[k]->kind == InstrKind::kCompute && !instrs[k]->view;
-  }
-  return out;
-}
-
-// Every gradient is summed up beside what backward still has to do. Of one micro-batch that of the positions
-// is made of a sum over ranks, which is needed at once; of several the loss is a sum at the end too.
-TEST(Lower, OverlapStartsSumsWhereTheirLastAddendIsMade) {
-  Model model = captured("gpt2-tiny");
-  for (int64_t microbatches : {1, 2}) {
-    RecipeSpec spec{.dp = 2, .overlap = true, .microbatches = microbatches};
-    Lowered lowered = lower(model, recipe(model, spec));
-    Started found = started(lowered.program);
-    int gradients = static_cast<int>(model.gradients.size());
-    EXPECT_EQ(found.count[InstrKind::kAllReduce], microbatches == 1 ? gradients - 1 : gradients + 1);
-    EXPECT_GT(found.ops[InstrKind::kAllReduce], 40);
-  }
-}
-
-// Gathers run ahead of their use, sums of gradients beside the next ops; one more weight and one more
-// gradient are alive.
-TEST(Lower, OverlapGathersAhead) {
-  Model model = captured("llama-tiny");
-  RecipeSpec spec{.dp = 2, .zero = 3};
-  Lowered before = lower(model, recipe(model, spec));
-  spec.overlap = true;
-  Lowered after = lower(model, recipe(model, spec));
-  Started found = started(after.program);
-  EXPECT_GT(found.ops[InstrKind::kReduceScatter], 0);
-  EXPECT_EQ(static_cast<size_t>(found.count[InstrKind::kAllGather]),
-            count(before.program, InstrKind::kAllGather));
-  Bytes largest = 0;
-  for (auto [parameter, gradient] : model.gradients)
-    largest = std::max(largest, numel(model[parameter].shape) * dtype_bytes(model[parameter].dtype));
-  Bytes old_peak = memory_of(before.model, before.program)[0].peak;
-  Bytes new_peak = memory_of(after.model, after.program)[0].peak;
-  EXPECT_GE(new_peak, old_peak);
-  EXPECT_LE(new_peak, old_peak + 2 * largest);
-}
-
-// What every rank needs at once stays: tensor parallel starts nothing.
-TEST(Lower, OverlapLeavesTensorParallelAlone) {
-  Model model = captured("gpt2-tiny");
-  Lowered plain = lower(model, recipe(model, {.tp = 2}));
-  Lowered after = lower(model, recipe(model, {.tp = 2, .overlap = true}));
-  EXPECT_EQ(after.program, plain.program);
-}
-
-// Two ranks that gather the same four values; the third is a product of what they compute. Windows of their
-// own sizes would let one rank start its last gather before the third, and the other after it.
-TEST(Lower, OverlapKeepsMeetingsTogether) {
-  Program program{.types = {{{1}, {1}, DType::kFloat32}, {{10}, {1}, DType::kFloat32}}};
-  program.ranks.resize(2);
-  auto local = [](int32_t index) { return Slot{Space::kLocal, index}; };
-  auto gather = [](Slot in, Slot out, int32_t type) {
-    return Instr{
-        .kind = InstrKind::kAllGather, .in = {in}, .out = {out}, .types = {TypeId{type}}, .group = 0};
-  };
-  auto use = [&](int32_t of, int32_t made) {
-    return Instr{.kind = InstrKind::kMove, .in = {local(of)}, .out = {local(made)}, .drop = {local(of)}};
-  };
-  for (int32_t r = 0; r < 2; ++r) {
-    Slot first{Space::kRank, 0}, second{Space::kRank, 1}, third{Space::kRank, 2};
-    Body body{.name = "step", .locals = 8};
-    body.instrs = {gather(first, local(0), r),
-                   use(0, 1),
-                   gather(local(1), local(2), 0),
-                   gather(second, local(3), 0),
-                   use(3, 4),
-                   gather(third, local(5), 0),
-                   use(5, 6),
-                   use(2, 7)};
-    program.bodies.push_back(body);
-    program.ranks[r] = {.actions = {{.body = BodyId{r}}}, .groups = {{0, 1}}};
-    program.ranks[r].rank_slots = 3;
-  }
-  Program after = overlap(program);
-  Walker walker(after);
-  int met = 0;
-  while (const Event* event = walker.next()) {
-    if (event->kind != Event::kCollective) continue;
-    auto in = [&](const At& at) { return after.bodies[at.rank].instrs[at.instr].in; };
-    EXPECT_EQ(in(event->members[0]), in(event->members[1]));
-    ++met;
-  }
-  EXPECT_EQ(met, 4);
 }
 
 TEST(Lower, RefusesAPlanForAnotherModel) {

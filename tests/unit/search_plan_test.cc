@@ -305,6 +305,21 @@ TEST(Search, PinsAndWays) {
   }
 }
 
+// Each of them alone is a plan: none is left out by the way schedules are enumerated.
+TEST(Search, EveryScheduleIsConsidered) {
+  Model straight = preset("gpt2-tiny", 8), returning = preset("evoformer-tiny");
+  SearchRequest request{.prices = Prices(read_cluster("2xcpu")), .memory = Bytes{1} << 30, .top = 3};
+  for (const char* name : {"1f1b", "gpipe", "interleaved", "wave", "zb-h1", "zb-v", "interlaced", "3f1b"}) {
+    const Model& model = name == std::string_view("3f1b") ? returning : straight;
+    request.allow = {name, "microbatches"};
+    SearchResult result = search(model, request);
+    ASSERT_FALSE(result.fitting.empty()) << name;
+    EXPECT_TRUE(result.fitting[0].lowered) << name;
+    EXPECT_EQ(result.fitting[0].plan.schedule, name);
+    EXPECT_EQ(result.fitting[0].spec.pp, 2) << name;
+  }
+}
+
 // Plans that differ in one decision do not leave what is allowed either.
 TEST(Search, ForbiddenWaysStayOut) {
   Model model = preset("gpt2-tiny");
@@ -380,6 +395,26 @@ std::string text_of(const SearchResult& result) {
   for (const auto* list : {&result.fitting, &result.beyond})
     for (const Candidate& candidate : *list) text += text_of(candidate);
   return text;
+}
+
+// Ranks that keep everything in pieces hold one gathered weight whole, the wider the more: slices of it fit.
+TEST(Search, SlicesWhereAGatheredWeightIsTooMuch) {
+  Model model = build_model(
+      R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 128, "n_head": 4, "n_inner": 2048, "vocab_size": 256, "n_positions": 16})",
+      "config.json", {.batch = 4, .seq = 16});
+  SearchRequest request{.prices = Prices(read_cluster("2xcpu")), .memory = Bytes{1} << 30, .top = 1};
+  request.allow = {"zero3"};
+  SearchResult whole = search(model, request);
+  ASSERT_FALSE(whole.fitting.empty());
+  request.memory = whole.fitting[0].worst_peak() / 100 * 98;
+  EXPECT_TRUE(search(model, request).fitting.empty());
+  request.allow.push_back("slices");
+  SearchResult sliced = search(model, request);
+  ASSERT_FALSE(sliced.fitting.empty());
+  const Candidate& best = sliced.fitting[0];
+  EXPECT_TRUE(best.lowered);
+  EXPECT_LE(best.worst_peak(), request.memory);
+  EXPECT_NE(best.plan.summary.find("in slices"), std::string::npos) << best.plan.summary;
 }
 
 // One thread finds an order of its own; two and four meet in another each time.

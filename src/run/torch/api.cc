@@ -1,6 +1,7 @@
 #include "run/api.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/error.h"
 #include "run/compare.h"
@@ -50,6 +51,15 @@ RunReport run(const Runnable& runnable, const RunRequest& request) {
   report.peak_bytes = session.peak_bytes();
   report.trace = session.trace();
   return report;
+}
+
+NextStep start(const Runnable& runnable, const RunRequest& request) {
+  CHECK(!request.batches.empty());
+  Supply supply(runnable.model, request);
+  auto session = std::make_shared<Session>(runnable, supply.weights(), request.options);
+  return [session, batches = request.batches] {
+    return session->step(batches[session->steps() % static_cast<int64_t>(batches.size())]);
+  };
 }
 
 void take_worst(double error, const std::string& name, double& kind_worst, VerifyReport& report) {
@@ -116,7 +126,7 @@ StepMeasure measure(const Model& model, const HostViews& given) {
   return measure_step(model, values);
 }
 
-constexpr RunApi kApi = {run, verify, locate, measure, measure_moves};
+constexpr RunApi kApi = {run, start, verify, locate, measure, measure_moves};
 
 }  // namespace
 
