@@ -121,7 +121,7 @@ def main():
                 answer = verify(command, folder, model, recipe)
                 rows.append(row(title, model, answer))
                 wrong += not answer["equal"] or rows[-1][-1] != "0"
-                print(*rows[-1], sep="  ")
+                print(*rows[-1], *([] if answer["equal"] else [answer["worst_parameter"]]), sep="  ")
     if "--write" in sys.argv:
         PAGE.write_text(page(rows))
     print(f"{len(rows) - wrong} passed, {wrong} failed")

@@ -19,6 +19,7 @@
 #include "run/threads/thread_ranks.h"
 #include "run/torch/counting_allocator.h"
 #include "run/torch/rank.h"
+#include "run/torch/vector_math.h"
 
 namespace partita {
 namespace {
@@ -88,6 +89,7 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
   scale.value = program.optimizer.precision.loss_scale;
   keep_copies(weights);
   install_counting_allocator();
+  settle_vector_math();
   on_ranks([&](int32_t rank) { load_first(rank, weights); });
 }
 
