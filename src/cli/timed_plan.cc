@@ -26,6 +26,7 @@ TimedPlan::TimedPlan(const PlanTrial& trial)
   batch.merge(views_of(drawn_));
   std::erase_if(batch, [&](const auto& value) { return !drawn_.contains(value.first); });
   request_ = {.weights = trial.given, .batches = {batch}};
+  request_.options.pinned = true;
 }
 
 Bytes TimedPlan::bytes() const {

@@ -20,6 +20,7 @@ struct Options {
   std::string plan, calibration;
   int64_t ranks = 0, steps = 10;
   uint64_t seed = 0;
+  bool pin = false;
 };
 
 // Without a plan the model runs on one device, or data parallel over the given ranks.
@@ -46,6 +47,7 @@ void run(const Options& options, const Command& command) {
   Trace trace = simulate(lowered.model, lowered.program, prices);
   RunRequest request{.steps = options.steps, .seed = options.seed};
   request.options = run_options(options.clock, lowered.model, lowered.program, prices, trace.step_seconds);
+  request.options.pinned = options.pin;
   request.batch.seed = options.seed;
   HostTensors constants = load_constants(options.model, model);
   request.weights = views_of(constants);
@@ -89,6 +91,8 @@ void add_train(CLI::App& app, Command& command) {
   add_calibration_flag(app, options->calibration);
   add_clock_flags(app, options->clock);
   app.add_option("--seed", options->seed, "of weights and batches");
+  app.add_flag("--pin", options->pin,
+               "keep each rank on a core of its own, where there are enough; for a machine without other work");
   app.footer("Example: partita train gpt2.model.json plan.json --steps 20");
   app.callback([options, &command] { run(*options, command); });
 }

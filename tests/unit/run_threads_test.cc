@@ -1,5 +1,7 @@
 // Thread ranks without torch: a rank whose bodies do nothing but what the test puts into them.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <functional>
 #include <numeric>
@@ -47,6 +49,27 @@ std::string run_ranks(int32_t n, const std::vector<std::vector<int32_t>>& groups
     }
   });
   return world.failure().value_or("");
+}
+
+std::vector<int> cores_of_this_thread() {
+  cpu_set_t allowed;
+  EXPECT_EQ(pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed), 0);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  return cores;
+}
+
+TEST(Threads, PinnedRanksHaveACoreEachWhereThereAreEnough) {
+  std::vector<int> all = cores_of_this_thread();
+  auto enough = static_cast<int32_t>(all.size());
+  for (int32_t ranks : {enough, enough + 1}) {
+    if (ranks < 2) continue;  // one rank is the caller's thread
+    std::vector<std::vector<int>> found(ranks);
+    Crew(ranks, true).run([&](int32_t rank) { found[rank] = cores_of_this_thread(); });
+    for (int32_t r = 0; r < ranks; ++r) EXPECT_EQ(found[r], ranks > enough ? all : std::vector{all[r]});
+  }
+  EXPECT_EQ(cores_of_this_thread(), all);
 }
 
 TEST(Threads, AllReduceGivesTheSameBitsEverywhereInGroupOrder) {

@@ -3,13 +3,17 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "run/threads/core.h"
 
 namespace partita {
 
-Crew::Crew(int32_t size) : shared_(std::make_shared<Shared>()) {
+Crew::Crew(int32_t size, bool pinned) : shared_(std::make_shared<Shared>()) {
   if (size == 1) return;
   for (int32_t rank = 0; rank < size; ++rank)
-    threads_.emplace_back([shared = shared_, rank] { work(shared, rank); });
+    threads_.emplace_back([shared = shared_, rank, size, pinned] {
+      if (pinned) stay_on_core(rank, size);
+      work(shared, rank);
+    });
 }
 
 Crew::~Crew() {

@@ -15,7 +15,8 @@ namespace partita {
 /// works on the caller's thread and pays no switch of threads.
 class Crew {
  public:
-  explicit Crew(int32_t size);
+  /// `pinned`: each on a core of its own, where there are enough.
+  explicit Crew(int32_t size, bool pinned = false);
   /// Waits for everybody, but not for those left behind.
   ~Crew();
   Crew(const Crew&) = delete;

@@ -97,7 +97,7 @@ TransferMeasure measure(const Kind& kind, int32_t count, Bytes bytes, int rounds
     comms.emplace_back(exchange, r, std::vector<std::vector<int32_t>>{all}, times.back());
   }
   std::vector<Rank> ranks = ranks_of(count, bytes);
-  Crew crew(count);
+  Crew crew(count, true);
   TransferMeasure found{kind.name, count, bytes, {}};
   for (int round = -kWarmUp; round < rounds; ++round) {
     world.start();

@@ -24,7 +24,7 @@ ThreadRanks::ThreadRanks(const Program& program, const RunOptions& options)
       routes_(routes_of(program)),
       world_(static_cast<int32_t>(program.ranks.size())),
       exchange_(world_, routes_.transfers, options.shared_links, options.queues),
-      crew_(world_.size()) {
+      crew_(world_.size(), options.pinned) {
   bool real = options_.clock == ClockKind::kReal;
   if (!real) CHECK_EQ(options_.timing.ranks.size(), program.ranks.size());
   for (int32_t r = 0; r < size(); ++r) {
