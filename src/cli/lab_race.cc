@@ -92,9 +92,10 @@ void add_lab_race(CLI::App& app, Command& command) {
   auto flags = std::make_shared<RaceFlags>();
   add_model_input(app, flags->model);
   app.add_option("PLAN", flags->plans, "plan files of this model; each rank is a thread")->required();
-  app.add_option("--rounds", flags->rounds,
-                 "in which all run, some steps each; those that may be the fastest then run up to three times "
-                 "as many more")
+  app.add_option(
+         "--rounds", flags->rounds,
+         "in which all run, some steps each; those that may be the fastest then run up to three times "
+         "as many more")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   add_calibration_flag(app, flags->calibration);

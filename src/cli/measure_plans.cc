@@ -91,7 +91,8 @@ void run_group(Group& group, int rounds, const std::function<void(const std::str
   for (const auto& one : group) taken.push_back(one->seconds);
   std::vector<Seconds> seconds = seconds_in_turns(taken);
   for (size_t i = 0; i < group.size(); ++i)
-    runs.push_back({group[i]->plain.name(), group[i]->plain.lowered(), seconds[i], group[i]->clock.samples()});
+    runs.push_back(
+        {group[i]->plain.name(), group[i]->plain.lowered(), seconds[i], group[i]->clock.samples()});
   group.clear();
 }
 

@@ -19,11 +19,11 @@ struct RaceTime {
 inline constexpr double kFallsOut[] = {1.25, 1.12, 1.06};
 
 /// Really runs plans of one step on ranks that are threads of this machine, in turns: all of them `rounds`
-/// times; then those that may be the fastest go on, up to four times as long, loaded anew each time: where its
-/// values lie in memory makes a plan up to a tenth faster or slower as long as they lie there. They stay in
-/// memory together where there is room, else each is loaded anew for each of its rounds.
-/// `given`: constants of the model. `say`: called with the name of what runs next. InputError where one cannot
-/// be lowered; times in the order of the plans.
+/// times; then those that may be the fastest go on, up to four times as long, loaded anew each time: where
+/// its values lie in memory makes a plan up to a tenth faster or slower as long as they lie there. They stay
+/// in memory together where there is room, else each is loaded anew for each of its rounds. `given`:
+/// constants of the model. `say`: called with the name of what runs next. InputError where one cannot be
+/// lowered; times in the order of the plans.
 std::vector<RaceTime> race(const Model& model, const HostViews& given, const std::vector<Plan>& plans,
                            int rounds, const std::function<void(const std::string&)>& say);
 

@@ -91,8 +91,9 @@ void add_train(CLI::App& app, Command& command) {
   add_calibration_flag(app, options->calibration);
   add_clock_flags(app, options->clock);
   app.add_option("--seed", options->seed, "of weights and batches");
-  app.add_flag("--pin", options->pin,
-               "keep each rank on a core of its own, where there are enough; for a machine without other work");
+  app.add_flag(
+      "--pin", options->pin,
+      "keep each rank on a core of its own, where there are enough; for a machine without other work");
   app.footer("Example: partita train gpt2.model.json plan.json --steps 20");
   app.callback([options, &command] { run(*options, command); });
 }

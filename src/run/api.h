@@ -105,8 +105,8 @@ struct MoveMeasure {
 struct RunApi {
   RunReport (*run)(const Runnable& step, const RunRequest& request);
   /// Loads the step and takes none yet: each call of what it gives back takes one, on the next of the batches
-  /// and after the last on the first again. `step.model` and `request.batches` must outlive it; values stay in
-  /// the ranks' memory as long as it lives. REQUIRES: there are batches.
+  /// and after the last on the first again. `step.model` and `request.batches` must outlive it; values stay
+  /// in the ranks' memory as long as it lives. REQUIRES: there are batches.
   NextStep (*start)(const Runnable& step, const RunRequest& request);
   /// Runs both on the same weights and batches, both drawn for the reference's model, and compares loss,
   /// every gradient, parameter and buffer of every step. The two models may write the same step in different

@@ -159,8 +159,8 @@ std::vector<Plan> smaller_plans(Judging& judging, const CostBook& book, const Fr
 bool step_down(Judging& judging, const CostBook& book, const Freedom& freedom, Candidate& here) {
   const Candidate* best = nullptr;
   double most = 0;
-  std::vector<size_t> places = judging.judge_all(smaller_plans(judging, book, freedom, here), here.spec,
-                                                 here.estimated_seconds);
+  std::vector<size_t> places =
+      judging.judge_all(smaller_plans(judging, book, freedom, here), here.spec, here.estimated_seconds);
   for (size_t place : places) {
     const Candidate& next = judging.judged()[place];
     auto saved = static_cast<double>(excess(here, freedom) - excess(next, freedom));

@@ -9,8 +9,8 @@ namespace partita {
 void climb(Judging& judging, const CostBook& book, const Freedom& freedom);
 
 /// Goes on from plans that are faster than the best but need too much to others that compute more again or
-/// gather operators slice by slice, until they fit or are no faster: estimates know no slices, and of schedules
-/// that put weight gradients off no recomputation.
+/// gather operators slice by slice, until they fit or are no faster: estimates know no slices, and of
+/// schedules that put weight gradients off no recomputation.
 void descend(Judging& judging, const CostBook& book, const Freedom& freedom);
 
 }  // namespace partita

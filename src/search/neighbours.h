@@ -14,7 +14,8 @@ namespace partita {
 /// kind of weight that is kept whole between forward and backward.
 std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom& freedom, size_t most);
 
-/// Equal parameters, and what of them is stored in pieces over dp: 0 nothing, 1 states, 2 gradients too, 3 all.
+/// Equal parameters, and what of them is stored in pieces over dp: 0 nothing, 1 states, 2 gradients too, 3
+/// all.
 struct StorageGroup {
   std::string params;
   Bytes bytes = 0;

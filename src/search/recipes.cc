@@ -12,8 +12,8 @@ namespace partita {
 namespace {
 
 /// Schedules and the chunks a device may have in them, as far as they are above 0; none: one, its only way.
-/// Those with several want a full pipeline. `written`: only as its recipe is written, since a stage of it is on many devices or is passed
-/// several times, which costs by unit do not know.
+/// Those with several want a full pipeline. `written`: only as its recipe is written, since a stage of it is
+/// on many devices or is passed several times, which costs by unit do not know.
 struct ScheduleRow {
   const char* name;
   std::array<int64_t, 4> chunks;
@@ -26,8 +26,8 @@ constexpr ScheduleRow kScheduleRows[] = {
 /// Stages of recipes are cut between operators, so that there may be more of them than repeated modules.
 constexpr int kMostStages = 64;
 
-constexpr const char* kOtherWays[] = {"dp",        "zero1",       "zero2",  "zero3",    "hsdp",
-                                      "ep",        "tp",          "sp",     "pipeline", "microbatches",
+constexpr const char* kOtherWays[] = {"dp",        "zero1",       "zero2",   "zero3",    "hsdp",
+                                      "ep",        "tp",          "sp",      "pipeline", "microbatches",
                                       "recompute", "loss-pieces", "coshard", "slices"};
 
 /// Pieces that are tried where memory is short.
@@ -101,7 +101,9 @@ class Enumeration {
         in_line_(book.shrunk().units.in_line),
         large_(book.large()),
         written_(written),
-        units_(written ? kMostStages : in_line_ ? static_cast<int>(book.shrunk().stands_for.size()) : 1) {}
+        units_(written    ? kMostStages
+               : in_line_ ? static_cast<int>(book.shrunk().stands_for.size())
+                          : 1) {}
 
   std::vector<RecipeSpec> run() {
     int64_t ranks = request_.ranks();

@@ -33,9 +33,8 @@ std::vector<std::string> groups_of(const Model& model, const Plan& plan) {
     }
   std::vector<std::string> groups;
   for (const auto& [group, bytes] : largest) groups.push_back(group);
-  std::stable_sort(groups.begin(), groups.end(), [&](const std::string& a, const std::string& b) {
-    return largest[a] > largest[b];
-  });
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const std::string& a, const std::string& b) { return largest[a] > largest[b]; });
   groups.resize(std::min(groups.size(), kGroups));
   return groups;
 }
@@ -85,7 +84,8 @@ Plan with_slices(const Plan& plan, std::vector<LoopRule> rules) {
 std::vector<Plan> more_slices(const Model& model, const RecipeBook& recipes, const Plan& plan) {
   std::vector<Plan> out;
   for (const std::string& group : groups_of(model, plan)) {
-    std::vector<std::string> params = {group, group + ".*"};  // parts of a packed one have more to their names
+    std::vector<std::string> params = {group,
+                                       group + ".*"};  // parts of a packed one have more to their names
     std::vector<LoopRule> two = recipes.slices(plan, params, 2);
     if (two.empty()) continue;
     for (int64_t count : counts_after(slices_now(plan, two.front())))

@@ -1,8 +1,7 @@
-#include "lower/overlap.h"
-
 #include <gtest/gtest.h>
 
 #include "lower/lower.h"
+#include "lower/overlap.h"
 #include "lower_program.h"
 #include "plan/recipe.h"
 #include "program/memory.h"

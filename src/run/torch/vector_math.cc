@@ -17,7 +17,6 @@
 #include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/trunc.h>
-
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <mutex>
