@@ -1,4 +1,4 @@
-"""The planner's choice against every recipe and random plans, really run on two thread ranks on two cores.
+"""The planner's choice against every recipe and random plans, really run on two thread ranks, each on a core of its own.
 
     python3 bench/real_runs.py COMMAND [--write] [--models gpt,llama] [--seed 1]
 
@@ -182,7 +182,7 @@ def page(rows):
     table = "\n".join("| " + " | ".join(cells) + " |" for cells in [HEAD, ["---"] * len(HEAD), *rows])
     return f"""# Chosen plans, really run
 
-Two thread ranks on two cores after `partita calibrate`: the plan that `partita plan --top {TOP} --measure {ROUNDS}` chooses against all recipes
+Two thread ranks, each kept on a core of its own, after `partita calibrate`: the plan that `partita plan --top {TOP} --measure {ROUNDS}` chooses against all recipes
 and 20 random plans that fit, at three limits of memory; "by prediction": the plan it would have chosen without `--measure`. The limit
 of the ratio is {LIMIT}. Made by `python3 bench/real_runs.py build/bin/partita --write`.
 
