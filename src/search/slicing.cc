@@ -84,8 +84,8 @@ Plan with_slices(const Plan& plan, std::vector<LoopRule> rules) {
 std::vector<Plan> more_slices(const Model& model, const RecipeBook& recipes, const Plan& plan) {
   std::vector<Plan> out;
   for (const std::string& group : groups_of(model, plan)) {
-    std::vector<std::string> params = {group,
-                                       group + ".*"};  // parts of a packed one have more to their names
+    // Parts of a packed parameter have more to their names.
+    std::vector<std::string> params = {group, group + ".*"};
     std::vector<LoopRule> two = recipes.slices(plan, params, 2);
     if (two.empty()) continue;
     for (int64_t count : counts_after(slices_now(plan, two.front())))

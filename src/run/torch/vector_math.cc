@@ -25,8 +25,8 @@ namespace partita {
 namespace {
 
 // Those that ATen hands to MKL (ATen/cpu/vml.h). MKL 2024.2, which torch 2.13 holds, looks each of them up at
-// its first call and for a moment shows other threads a kernel of low accuracy (pytorch issue 188792). In
-// float64 one run in thousands had gradients 1e-7 off, as a cosine does that is off by 1e-7 on one rank.
+// its first call and for a moment shows other threads a kernel of low accuracy (pytorch issue 188792).
+// Seen once in thousands of runs, in float64: gradients 1e-7 off, as a cosine makes them that is off by 1e-7.
 constexpr at::Tensor (*kFunctions[])(const at::Tensor&) = {
     at::acos, at::asin,  at::atan, at::cos, at::erf,  at::erfc, at::erfinv, at::exp,
     at::log,  at::log10, at::log2, at::sin, at::sqrt, at::tan,  at::tanh,   at::trunc,
