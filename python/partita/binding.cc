@@ -6,11 +6,14 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
+#include <deque>
+#include <optional>
 
 #include "base/error.h"
 #include "lower/lower.h"
 #include "model/row.h"
 #include "plan/design.h"
+#include "plan/fit.h"
 #include "run/session.h"
 #include "run/straight_line.h"
 #include "run/torch/counting_allocator.h"
@@ -69,7 +72,7 @@ int threads_for(size_t ranks, int threads) {
 
 // With a plan what it says, without one the step as captured, on one device.
 Session open_session(const std::string& model_json, const TensorDict& weights, const std::string& plan_json,
-                     const py::dict& optimizer, int threads) {
+                     const py::dict& optimizer, int threads, bool recoverable) {
   Model model = parse_model(model_json, "model");
   Given given(weights, "weights");
   OptimizerSpec spec = to_optimizer(optimizer);
@@ -77,11 +80,13 @@ Session open_session(const std::string& model_json, const TensorDict& weights, c
   if (plan_json.empty()) {
     LeafSizes leaves = plain_leaves(model);
     Program program = straight_line(model, spec, leaves);
-    return Session({model, program, leaves}, given.views(), {threads_for(1, threads)});
+    return Session({model, program, leaves}, given.views(),
+                   {.threads_per_rank = threads_for(1, threads), .recoverable = recoverable});
   }
   Lowered lowered = lower(model, parse_plan(plan_json, "plan"));
   return Session({lowered.model, lowered.program, leaves_of(lowered.model, lowered.atoms)}, given.views(),
-                 {threads_for(lowered.program.ranks.size(), threads)});
+                 {.threads_per_rank = threads_for(lowered.program.ranks.size(), threads),
+                  .recoverable = recoverable});
 }
 
 StepReport timed_step(Session& session, const TensorDict& batch) {
@@ -91,6 +96,56 @@ StepReport timed_step(Session& session, const TensorDict& batch) {
 }
 
 double step(Session& session, const TensorDict& batch) { return timed_step(session, batch).loss; }
+
+py::dict report_step(Session& session, const TensorDict& batch) {
+  StepReport report = timed_step(session, batch);
+  py::dict out;
+  out["loss"] = report.loss;
+  out["seconds"] = report.seconds;
+  out["skipped"] = report.skipped;
+  out["loss_scale"] = report.loss_scale;
+  return out;
+}
+
+py::dict lasting(const Session& session) {
+  Lasting lasting;
+  {
+    py::gil_scoped_release release;
+    lasting = session.lasting();
+  }
+  py::dict out;
+  out["tensors"] = to_tensors(std::move(lasting.tensors));
+  py::list states;
+  for (HostTensors& state : lasting.states) states.append(to_tensors(std::move(state)));
+  out["states"] = states;
+  out["steps"] = lasting.steps;
+  out["updates"] = lasting.updates;
+  out["loss_scale"] = lasting.scale.value;
+  out["good_steps"] = lasting.scale.good_steps;
+  return out;
+}
+
+template <class T>
+std::optional<T> optional_at(const py::dict& dict, const char* key) {
+  return dict.contains(key) ? std::optional(py::cast<T>(dict[key])) : std::nullopt;
+}
+
+void take_over(Session& session, const py::dict& given) {
+  Given tensors(py::cast<TensorDict>(given["tensors"]), "state");
+  std::deque<Given> states;
+  LastingViews views{.tensors = tensors.views(),
+                     .steps = optional_at<int64_t>(given, "steps"),
+                     .updates = optional_at<int64_t>(given, "updates")};
+  if (given.contains("states"))
+    for (py::handle state : given["states"]) {
+      states.emplace_back(py::cast<TensorDict>(state), "state");
+      views.states.push_back(states.back().views());
+    }
+  if (given.contains("loss_scale"))
+    views.scale = {py::cast<double>(given["loss_scale"]), py::cast<int>(given["good_steps"])};
+  py::gil_scoped_release release;
+  session.take_over(views);
+}
 
 template <HostTensors Values::*Which, Result::Kind kind>
 TensorDict values(const Session& session) {
@@ -103,7 +158,7 @@ constexpr auto buffers = values<&Values::buffers, Result::kBuffer>;
 
 py::tuple run_step(const std::string& model_json, const TensorDict& weights, const TensorDict& batch,
                    int threads) {
-  Session session = open_session(model_json, weights, "", py::dict(), threads);
+  Session session = open_session(model_json, weights, "", py::dict(), threads, false);
   double loss = step(session, batch);
   return py::make_tuple(loss, gradients(session), buffers(session));
 }
@@ -155,11 +210,29 @@ void bind_design(py::module_& m) {
 PYBIND11_MODULE(_partita, m) {
   using namespace partita;
   py::object errors = py::module_::import("partita.errors");
-  py::register_exception<InputError>(m, "InputError", errors.attr("InputError"));
-  py::register_exception<RunError>(m, "RunError", errors.attr("RunError"));
+  // They are the package's own classes, whoever throws them.
+  static py::object* input = new py::object(errors.attr("InputError"));
+  static py::object* run = new py::object(errors.attr("RunError"));
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const InputError& error) {
+      PyErr_SetString(input->ptr(), error.what());
+    } catch (const RunError& error) {
+      PyErr_SetString(run->ptr(), error.what());
+    }
+  });
   m.def(
       "has_row", [](const std::string& target) { return find_row(target) != nullptr; }, py::arg("target"),
       "Is there a built-in row for this op, such as aten.mm.default?");
+  m.def(
+      "fit_plan",
+      [](const std::string& model, const std::string& plan) -> std::optional<std::string> {
+        std::optional<Plan> fitted = fit(parse_plan(plan, "plan"), parse_model(model, "model"));
+        return fitted ? std::optional(to_json(*fitted)) : std::nullopt;
+      },
+      py::arg("model"), py::arg("plan"), py::call_guard<py::gil_scoped_release>(),
+      "The plan for another step of the same module; None where that cannot run so.");
   m.def("run_step", &run_step, py::arg("model"), py::arg("weights"), py::arg("batch"), py::arg("threads") = 0,
         "One forward and backward of a captured step on one device: (loss, gradients, new buffers).");
   m.def("workspace", &workspace, py::arg("model"), py::arg("weights"), py::arg("batch"),
@@ -169,7 +242,7 @@ PYBIND11_MODULE(_partita, m) {
         "Calls it and returns the most bytes of CPU tensors it held at once, above those there before.");
   py::class_<Session>(m, "Session", "A step with its parameters and optimizer states, on thread ranks.")
       .def(py::init(&open_session), py::arg("model"), py::arg("weights"), py::arg("plan") = "",
-           py::arg("optimizer") = py::dict(), py::arg("threads") = 0)
+           py::arg("optimizer") = py::dict(), py::arg("threads") = 0, py::arg("recoverable") = false)
       .def("step", &step, py::arg("batch"), "One step on the global batch: the loss.")
       .def(
           "optimizer_seconds",
@@ -177,7 +250,21 @@ PYBIND11_MODULE(_partita, m) {
             return timed_step(session, batch).optimizer_seconds;
           },
           py::arg("batch"), "One step: the seconds its rank with most of them spent in optimizer updates.")
-      .def("set_learning_rate", &Session::set_learning_rate, py::arg("lr"), "For the steps from now on.")
+      .def("report_step", &report_step, py::arg("batch"),
+           "One step on the global batch: loss, seconds, skipped, loss_scale.")
+      .def(
+          "set_optimizer",
+          [](Session& session, const py::dict& optimizer) {
+            session.set_optimizer(to_optimizer(optimizer));
+          },
+          py::arg("optimizer"), "Its numbers, for the steps from now on.")
+      .def("lasting", &lasting, "What lasts from step to step: tensors, states, steps, updates, loss scale.")
+      .def("take_over", &take_over, py::arg("given"), "Replaces what is given of it.")
+      .def("release", &Session::release, py::call_guard<py::gil_scoped_release>(),
+           "Lets go of all that lasts, until take_over gives it again.")
+      .def("gradient_norm", &Session::gradient_norm, py::call_guard<py::gil_scoped_release>(),
+           "Of all gradients of the last step, before they were clipped.")
+      .def("steps", &Session::steps, "That were finished.")
       .def("gradients", gradients)
       .def("parameters", parameters, "Updated parameters after the last step, whole.")
       .def("buffers", buffers)

@@ -4,10 +4,8 @@ Two passes, because functionalising a step while it is being differentiated does
 loss and backward; the second replays that graph under functionalisation.
 """
 
-import inspect
 import operator
 import warnings
-from collections.abc import Mapping
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -16,8 +14,9 @@ from torch.nn.utils.stateless import _reparametrize_module
 from .errors import InputError
 from .explain import current_line, explained
 from .huggingface import traceable
-from .inputs import Inputs
+from .inputs import Inputs, arguments_of, check_module
 from .known import Known
+from .losses import apply_loss, find_loss
 from .model import Model
 from .origins import RANDOM, ROOT, Origin, Recorder, attach
 from .progress import Progress
@@ -37,17 +36,32 @@ def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False, progr
     """Traces one training step of `module` on `batch`, as it runs in the autocast that surrounds the call.
 
     batch: a dict (keyword arguments of the module) or a tuple (positional ones) of tensors; other values are baked in.
-    loss: a callable of (output, batch); None takes the output's `.loss`, or a scalar that the module returns (first).
+    What forward does not take is for the loss.
+    loss: a callable of (output, batch); or a loss module such as nn.CrossEntropyLoss(), which gets the output and the one
+    tensor of the batch that forward does not take. None takes the output's `.loss`, or a scalar that the module returns
+    (first).
     bake: keep what this batch does where the module looks at values of its inputs, with a warning, instead of an error.
     progress: a line on stderr while it runs; None shows it on a terminal.
     The module is left as it was. It may be built on the CPU or under FakeTensorMode.
     """
-    inputs = Inputs(module, batch)
+    return _captured(module, batch, loss, bake, progress, train=True)
+
+
+def capture_evaluation(module: torch.nn.Module, batch, loss=None, bake: bool = False) -> Model:
+    """The loss of `module` in its eval mode on `batch`: forward alone, nothing is trained and no buffer changes."""
+    return _captured(module, batch, loss, bake, None, train=False)
+
+
+def _captured(module, batch, loss, bake, progress, train):
+    check_module(module)
+    inputs = Inputs(module, batch, train)
     if bake:
         inputs.check_values()
     reporter = Progress(progress)
     recorder = Recorder(module, reporter)
     with inputs.mode, untouched(module), traceable(module), recorder.hooks(), explained(recorder):
+        if not train:
+            module.eval()
         graph = _trace(module, inputs, loss, recorder, bake)
         refuse_others(graph)
         with torch.autocast("cpu", enabled=False):
@@ -59,8 +73,8 @@ def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False, progr
 
 
 def _trace(module, inputs, loss, recorder, bake):
-    trainable = [name for name, p in inputs.params.items() if p.requires_grad]
-    if not trainable:
+    trainable = [name for name, p in inputs.params.items() if p.requires_grad and inputs.train]
+    if inputs.train and not trainable:
         raise InputError(type(module).__name__, "no parameter requires a gradient", "set requires_grad on some")
 
     def step(*values):
@@ -70,14 +84,17 @@ def _trace(module, inputs, loss, recorder, bake):
 
     def differentiated(params, buffers, batch):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}
-        keywords = _accepted(module, batch, loss) if isinstance(batch, Mapping) else {}
+        args, keywords, rest = arguments_of(module, batch, loss)
         state = {**params, **buffers}
         # As torch.func.functional_call, but until backward ends: a checkpoint runs its part of the module again there.
         with _reparametrize_module(module, state, tie_weights=True):
-            output = module(*(() if keywords else batch), **keywords)
-            value = _loss_of(output, batch, loss, module)
+            output = module(*args, **keywords)
+            value = _loss_of(output, batch, rest, loss, module)
             if loss is None:
                 recorder.loss_inside_module()
+            if not inputs.train:
+                return value, {}, buffers
+            _check_trains(value, module)
             recorder.begin_backward(value)
             with torch.autocast("cpu", enabled=False):  # the usual place of backward() is after the block of autocast
                 gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
@@ -85,7 +102,7 @@ def _trace(module, inputs, loss, recorder, bake):
         return value.detach(), dict(zip(trainable, gradients)), {name: state[name] for name in buffers}
 
     # native_batch_norm's schema hides that it changes its buffers; _legit says so.
-    with torch.enable_grad():
+    with torch.set_grad_enabled(inputs.train):
         graph = make_fx(step, decomposition_table={aten.native_batch_norm.default: _batch_norm})(*inputs.fakes)
     graph.graph.eliminate_dead_code()
     return graph
@@ -102,43 +119,23 @@ def _batch_norm(x, weight, bias, mean, var, training, momentum, eps):
     return aten._native_batch_norm_legit.default(x, weight, bias, mean, var, training, momentum, eps)
 
 
-def _loss_of(output, batch, loss, module):
+def _loss_of(output, batch, rest, loss, module):
     where = f"loss of {type(module).__name__}"
-    if loss is not None:
-        value = loss(output, batch)
-    else:
-        value = _loss_in(output)
-        if value is None:
-            raise InputError(where, f"the output ({_kind(output)}) has no .loss and is no scalar",
-                             "put the labels into the batch, or give loss=, a callable of (output, batch)")
+    value = find_loss(output) if loss is None else apply_loss(loss, output, batch, rest, where)
+    if value is None:
+        raise InputError(where, f"the output ({_kind(output)}) has no .loss and is no scalar",
+                         "put the labels into the batch, or give loss=, a callable of (output, batch) or a loss module")
     if not isinstance(value, torch.Tensor):
         raise InputError(where, f"it is a {type(value).__name__}", "return a tensor with one element")
     if value.dim() != 0:
         raise InputError(where, f"it has shape {list(value.shape)}", "return a scalar, such as its mean or sum")
+    return value
+
+
+def _check_trains(value, module):
     if not value.requires_grad:
-        raise InputError(where, "it does not depend on any trainable parameter", "check detach() and no_grad()")
-    return value
-
-
-def _accepted(module, batch, loss) -> dict:
-    """What of the batch `forward` takes; the rest is for the loss."""
-    parameters = inspect.signature(module.forward).parameters
-    if any(p.kind == inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-        return dict(batch)
-    rest = [name for name in batch if name not in parameters]
-    if rest and loss is None:
-        raise InputError(f"forward of {type(module).__name__}", f"it does not take {', '.join(rest)} of the batch",
-                         f"it takes {', '.join(parameters) or 'nothing'}; what only the loss reads needs loss=")
-    return {name: value for name, value in batch.items() if name in parameters}
-
-
-def _loss_in(output):
-    """The `.loss` of what a module returned; or that itself, or the first of a tuple, where it is a scalar."""
-    value = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    first = output[0] if isinstance(output, (tuple, list)) and output else output
-    if value is None and isinstance(first, torch.Tensor) and first.dim() == 0:
-        return first
-    return value
+        raise InputError(f"loss of {type(module).__name__}", "it does not depend on any trainable parameter",
+                         "check detach() and no_grad()")
 
 
 def _kind(output) -> str:

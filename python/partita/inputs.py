@@ -13,9 +13,8 @@ from .random import STATE
 class Inputs:
     """The tensors a step reads, real and fake, in the order of the graph's placeholders."""
 
-    def __init__(self, module, batch):
-        if not isinstance(module, torch.nn.Module):
-            raise InputError("capture", f"module is a {type(module).__name__}", "give a torch.nn.Module")
+    def __init__(self, module, batch, train: bool = True):
+        self.train = train
         self.params = dict(module.named_parameters())  # a tied weight comes out once
         self.buffers = dict(module.named_buffers())
         self.batch_form = batch
@@ -69,14 +68,51 @@ class Inputs:
                                       for value in self.batch_form)
 
 
+def check_module(module):
+    if not isinstance(module, torch.nn.Module):
+        raise InputError("capture", f"module is a {type(module).__name__}", "give a torch.nn.Module")
+    if hasattr(module, "_orig_mod"):
+        raise InputError(type(module).__name__, "it is what torch.compile made of a module",
+                         "give the module itself, before torch.compile")
+    if type(module).__name__ in WRAPPERS:
+        raise InputError(type(module).__name__, "it distributes a module already", "give the module inside, .module")
+
+
+WRAPPERS = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "DeepSpeedEngine")
+
+
+def arguments_of(module, batch, loss) -> tuple:
+    """(positional arguments, keywords, what is left for the loss) of one call of the module."""
+    parameters = inspect.signature(module.forward).parameters
+    if isinstance(batch, Mapping):
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            return (), dict(batch), []
+        rest = [name for name in batch if name not in parameters]
+        taken = {name: value for name, value in batch.items() if name in parameters}
+        args, left = (), [batch[name] for name in rest]
+    else:
+        taken, many = {}, any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+        count = len(batch) if many else len(_positional(module))
+        args, left = tuple(batch[:count]), list(batch[count:])
+        rest = [f"input.{i}" for i in range(count, len(batch))]
+    if rest and loss is None:
+        raise InputError(f"forward of {type(module).__name__}", f"it does not take {', '.join(rest)} of the batch",
+                         f"it takes {', '.join(parameters) or 'nothing'}; what only the loss reads needs loss=")
+    return args, taken, left
+
+
+def _positional(module) -> list:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [name for name, p in inspect.signature(module.forward).parameters.items() if p.kind in kinds]
+
+
 def _named(module, batch) -> dict:
     if isinstance(batch, Mapping):
         return dict(batch)
     if not isinstance(batch, tuple):
         raise InputError("batch", f"it is a {type(batch).__name__}",
                          "give a dict of keyword arguments or a tuple of positional arguments")
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    known = [name for name, p in inspect.signature(module.forward).parameters.items() if p.kind in kinds]
+    known = _positional(module)
     return {known[i] if i < len(known) else f"input.{i}": value for i, value in enumerate(batch)}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from .batches import check_tensors
 from .errors import InputError
 from .native import library
 from .random import STATE
@@ -25,7 +26,7 @@ class Result:
     buffers: dict
 
 
-@dataclass
+@dataclass(repr=False)
 class Model:
     """A training step as an ATen graph. `tensors` and `ops` hold what the file holds, one dict per line."""
 
@@ -35,7 +36,13 @@ class Model:
     loss: int
     gradients: list
     buffers: list
-    constants: dict = field(default_factory=dict)  # name -> value
+    constants: dict = field(default_factory=dict, repr=False)  # name -> value
+    indexes: list = field(default_factory=list, repr=False, compare=False)  # what the batch must be checked for
+
+    def __repr__(self):
+        trained = sum(math.prod(self.tensors[parameter]["shape"]) for parameter, _ in self.gradients)
+        inputs = ", ".join(f"{t['name']} {t['dtype']}{t['shape']}" for t in self.tensors if t.get("role") == "batch")
+        return f"<partita.Model {self.name}: {trained:,} trained parameters, {len(self.ops):,} ops, batch {inputs}>"
 
     def to_json(self) -> str:
         head = json.dumps({"format": "partita.model", "version": VERSION, "name": self.name,
@@ -75,12 +82,27 @@ class Model:
             state[STATE] = torch.tensor(seed << 32)
         return {name: value.detach() for name, value in state.items()}
 
+    def names(self, role: str) -> list:
+        """Of its parameters, buffers or batch inputs."""
+        return [t["name"] for t in self.tensors if t.get("role") == role]
+
+    @property
+    def trained(self) -> list:
+        """The parameters that a step updates."""
+        return [self.tensors[parameter]["name"] for parameter, _ in self.gradients]
+
+    @property
+    def updated_buffers(self) -> list:
+        return [self.tensors[buffer]["name"] for buffer, _ in self.buffers]
+
     def named(self, batch) -> dict:
         """A batch in the form it was captured with -> its tensors by name."""
-        names = [t["name"] for t in self.tensors if t.get("role") == "batch"]
+        names = self.names("batch")
+        check_tensors(batch)
         if isinstance(batch, Mapping):
             # A name that a parameter has too was captured as batch.NAME.
-            given = {n if n in names else f"batch.{n}": v for n, v in batch.items() if isinstance(v, torch.Tensor)}
+            given = {f"batch.{n}" if n not in names and f"batch.{n}" in names else n: v
+                     for n, v in batch.items() if isinstance(v, torch.Tensor)}
         else:
             given = dict(enumerate(v for v in batch if isinstance(v, torch.Tensor)))
             given = dict(zip(names, given.values())) if len(given) == len(names) else given

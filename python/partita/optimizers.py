@@ -1,48 +1,144 @@
-"""A torch optimizer -> the one a plan describes."""
+"""A torch optimizer -> the one a plan describes; its states on their way in and out."""
 
 import torch
 
 from .errors import InputError
 
-# what Partita runs -> how to read its settings from a group of the torch optimizer, and settings that must be off
-ADAMW = (lambda g: {"name": "adamw", "lr": g["lr"], "beta1": g["betas"][0], "beta2": g["betas"][1], "eps": g["eps"],
-                    "weight_decay": g["weight_decay"]}, ("amsgrad", "maximize"))
-SGD = (lambda g: {"name": "sgd", "lr": g["lr"], "momentum": g["momentum"], "weight_decay": g["weight_decay"]},
-       ("dampening", "nesterov", "maximize"))
-ROWS = {torch.optim.AdamW: ADAMW, torch.optim.SGD: SGD}
+NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "dampening", "nesterov")
+MASTER = "master"  # beside torch's own states, where training keeps float32 copies
 
 
-def describe(optimizer: torch.optim.Optimizer, parameters) -> dict:
-    """The settings as a plan writes them. All trainable parameters are stepped alike, from the beginning."""
-    where = type(optimizer).__name__
+class Row:
+    """How to read one kind of torch optimizer: its name in a plan, its numbers, what must be off, its states."""
+
+    def __init__(self, name, read, off, states):
+        self.name, self.read, self.off, self.states = name, read, off, states
+
+
+def _moments(group):
+    return {"lr": group["lr"], "beta1": group["betas"][0], "beta2": group["betas"][1], "eps": group["eps"],
+            "weight_decay": group["weight_decay"]}
+
+
+def _descent(group):
+    return {key: group[key] for key in ("lr", "momentum", "dampening", "weight_decay", "nesterov")}
+
+
+ROWS = {
+    torch.optim.AdamW: Row("adamw", _moments, ("amsgrad", "maximize"), ("exp_avg", "exp_avg_sq")),
+    torch.optim.Adam: Row("adam", _moments, ("amsgrad", "maximize"), ("exp_avg", "exp_avg_sq")),
+    torch.optim.SGD: Row("sgd", _descent, ("maximize",), ("momentum_buffer",)),
+}
+
+
+def row_of(optimizer) -> Row:
     if isinstance(optimizer, type):
         raise InputError("optimizer", f"it is the class {optimizer.__name__}",
                          f"make one: {optimizer.__name__}(module.parameters())")
-    if type(optimizer) not in ROWS:
-        raise InputError("optimizer", f"{where} is not known", "use torch.optim.AdamW or torch.optim.SGD")
-    read, must_be_off = ROWS[type(optimizer)]
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise InputError("optimizer", f"it is a {type(optimizer).__name__}",
+                         "give a torch optimizer, such as torch.optim.AdamW(module.parameters(), 3e-4)")
+    # A subclass that steps as its parent does is the parent.
+    for kind in type(optimizer).__mro__:
+        if kind in ROWS and type(optimizer).step is kind.step:
+            return ROWS[kind]
+    known = ", ".join(f"torch.optim.{kind.__name__}" for kind in ROWS)
+    raise InputError("optimizer", f"{type(optimizer).__name__} is not known", f"use one of {known}")
+
+
+def describe(optimizer, module: torch.nn.Module) -> dict:
+    """The settings as a plan writes them. Raises InputError for what the runtime does not do."""
+    row, where = row_of(optimizer), type(optimizer).__name__
     for group in optimizer.param_groups:
-        for setting in must_be_off:
-            if group[setting]:
+        for setting in row.off:
+            if group.get(setting):
                 raise InputError(where, f"{setting} is set", "leave it off")
-    if optimizer.state:
-        raise InputError(where, "it has taken steps already", "give a new optimizer")
-    _check_covers(where, optimizer, parameters)
-    return settings_of(optimizer)
+        if group.get("decoupled_weight_decay") and row.name == "adam":
+            raise InputError(where, "decoupled_weight_decay is set", "use torch.optim.AdamW")
+    _check_covers(where, optimizer, module)
+    return settings_of(optimizer, module)
 
 
-def settings_of(optimizer: torch.optim.Optimizer) -> dict:
-    """As a plan writes them, at this moment: a scheduler changes the learning rate of the groups."""
-    read, _ = ROWS[type(optimizer)]
-    settings = [read(group) for group in optimizer.param_groups]
-    if any(other != settings[0] for other in settings):
-        raise InputError(type(optimizer).__name__, "its groups have different settings",
-                         "give one group with all parameters")
-    return {key: value if isinstance(value, str) else float(value) for key, value in settings[0].items()}
+def settings_of(optimizer, module: torch.nn.Module) -> dict:
+    """As a plan writes them, at this moment: a scheduler changes the numbers of the groups.
+
+    The first group gives the optimizer's own numbers; every further one is a group of the plan with its parameters.
+    """
+    row = row_of(optimizer)
+    numbers = [_plain(row.read(group)) for group in optimizer.param_groups]
+    settings = {"name": row.name, **numbers[0]}
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    groups = []
+    for group, its_numbers in zip(optimizer.param_groups[1:], numbers[1:]):
+        params = [names[id(p)] for p in group["params"] if id(p) in names and p.requires_grad]
+        groups.append({"params": params, **its_numbers})
+    return {**settings, "groups": groups} if groups else settings
 
 
-def _check_covers(where, optimizer, parameters):
+def trained_only(settings: dict, trained) -> dict:
+    """Without the parameters that the loss does not use: no plan updates them."""
+    if "groups" not in settings:
+        return settings
+    groups = [{**group, "params": [name for name in group["params"] if name in trained]} for group in settings["groups"]]
+    return {**settings, "groups": groups}
+
+
+def _plain(numbers):
+    return {key: bool(value) if key == "nesterov" else float(value) for key, value in numbers.items()}
+
+
+def _check_covers(where, optimizer, module):
     stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    for name, parameter in parameters:
+    for name, parameter in module.named_parameters():
         if parameter.requires_grad and id(parameter) not in stepped:
-            raise InputError(where, f"it does not have {name}", "give it module.parameters()")
+            raise InputError(where, f"it does not have {name}",
+                             "give it module.parameters(), or set requires_grad_(False) on what is not to be trained")
+    own = {id(p) for p in module.parameters()}
+    if not stepped <= own:
+        raise InputError(where, f"it has {len(stepped - own)} parameters that are not the module's",
+                         "give it the parameters of this module, after the last change of the module itself")
+
+
+def read_states(optimizer, state, named: dict) -> dict:
+    """Torch's states by parameter -> what ranks take over: `states`, one dict by name for each kind, and `updates`.
+
+    state: of each parameter object, as optimizer.state. named: the trained parameters. Nothing where it is empty.
+    """
+    where, kinds = type(optimizer).__name__, row_of(optimizer).states
+    held = {name: state[parameter] for name, parameter in named.items() if state.get(parameter)}
+    if row_of(optimizer).name == "sgd":
+        held = {name: entry for name, entry in held.items() if entry.get("momentum_buffer") is not None}
+    if not held:
+        return {}
+    missing = [name for name in named if name not in held]
+    if missing and row_of(optimizer).name != "sgd":
+        raise InputError(where, f"its state has no entry for {missing[0]}, but for other parameters",
+                         "give an optimizer in which all have taken the same steps, or a new one")
+    counts = {float(entry["step"]) for entry in held.values() if "step" in entry} or {1.0}
+    if len(counts) > 1:
+        raise InputError(where, f"its parameters have taken different numbers of steps ({min(counts):.0f} to "
+                         f"{max(counts):.0f})", "give one in which all have taken the same, or a new one")
+    states = [{name: entry[kind] for name, entry in held.items()} for kind in kinds]
+    masters = {name: entry[MASTER] for name, entry in held.items() if MASTER in entry and _wider(entry[MASTER], named[name])}
+    return {"states": [*states, masters] if masters else states, "updates": int(counts.pop())}
+
+
+def _wider(master, parameter):
+    return master.dtype.itemsize > parameter.dtype.itemsize
+
+
+def write_states(optimizer, lasting: dict, named: dict, masters: bool = True) -> dict:
+    """The way back: by parameter object, in torch's own form. Nothing before the first update."""
+    kinds, states = row_of(optimizer).states, lasting["states"]
+    kept = {}
+    if lasting["updates"] == 0:
+        return kept
+    for name, parameter in named.items():
+        entry = {kind: states[k][name] for k, kind in enumerate(kinds) if k < len(states) - 1}
+        if row_of(optimizer).name != "sgd":
+            entry = {"step": torch.tensor(float(lasting["updates"])), **entry}
+        if masters and name in states[-1]:
+            entry[MASTER] = states[-1][name]
+        if entry:
+            kept[parameter] = entry
+    return kept

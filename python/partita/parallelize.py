@@ -1,109 +1,131 @@
 """A module and an optimizer -> a training step on many ranks."""
 
+import os
 import warnings
+from pathlib import Path
 
 import torch
 
+from .batches import batch_of, check_tensors
 from .capture import capture
 from .errors import InputError
-from .model import Model
-from .native import library
-from .optimizers import describe, settings_of
+from .guard import owner_of
+from .inputs import check_module
+from .optimizers import describe, trained_only
 from .plan import Plan, plan as find_plan
 from .precision import PRECISIONS, check_precision
-from .random import STATE
+from .shapes import Planner
+from .step import Step
 
 
-def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | None = None, cluster: str | None = None,
+def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | str | None = None, cluster: str | None = None,
                 memory: str | None = None, ranks: int | None = None, loss=None, threads: int = 0,
-                clip: float | None = None, precision: str | None = None, calibration: str | None = None) -> "Step":
+                clip: float | None = None, precision: str | None = None, calibration: str | None = None,
+                bake: bool = False) -> Step:
     """Captures `module` on `batch`, plans it for `cluster` unless a plan is given, and starts its ranks as threads.
 
+    The step has the parameters and the optimizer's states: `step.module()` gives them back, and the next step takes them
+    over again. What a scheduler changes in `optimizer` (lr, weight decay, betas of any group) counts from the next step
+    on. An optimizer that has taken steps keeps its states.
+    batch: a dict, a tuple or a list of tensors; what forward does not take is for the loss.
+    plan: a Plan, or the path of its file. It decides where ranks run; `clip` and `precision` count before what it says,
+    and the optimizer's settings always do.
     ranks: short for cluster="<ranks>xcpu".
-
-    The step takes the trainable parameters over: until `step.module()` gives them back the module can neither run nor
-    be saved. A learning rate that changes in `optimizer` (a scheduler) counts from the next step on.
+    loss: a callable of (output, batch), or a loss module such as nn.CrossEntropyLoss(); None takes the output's `.loss`.
     threads: of each rank; 0 shares the threads torch has among the ranks.
     clip: largest norm of all gradients together, as torch.nn.utils.clip_grad_norm_ before each optimizer step.
     precision: "bf16" or "fp16" for a module in that dtype: the optimizer updates float32 copies of its parameters, and
     fp16 gradients are scaled. For a float32 module use torch.autocast in its forward.
     calibration: a file of `partita calibrate`; plans are then ranked by what this machine takes.
+    bake: keep what this batch does where forward decides by values of its inputs.
     """
-    settings = describe(optimizer, module.named_parameters())
-    if clip is not None and not clip > 0:
-        raise InputError("parallelize", f"clip={clip} is not above 0", "leave it out to clip nothing")
+    _check_alone()
+    check_module(module)
+    if owner_of(module) is not None:
+        raise InputError(type(module).__name__, "its parameters are with the ranks of another step",
+                         "call module() of that step first, or go on with that step")
+    batch = batch_of((batch,), {})
+    check_tensors(batch)
+    settings = describe(optimizer, module)
+    _check_numbers(clip, threads)
     check_precision(precision, module)
-    model = capture(module, batch, loss)
+    plan = _given_plan(plan, cluster, memory, ranks)
+    options = {"loss": loss, "bake": bake}
+    model = capture(module, batch, **options)
+    settings = trained_only(settings, model.trained)
+
+    def planned(model):
+        where = cluster or (f"{ranks}xcpu" if ranks else None) or plan.cluster()
+        found = find_plan(model, where, memory or (plan and plan.memory()), optimizer=_planned_name(settings), clip=clip,
+                          precision=precision, calibration=calibration)
+        return _completed(found, settings, clip, precision)
+
     if plan is None:
-        cluster = cluster or (f"{ranks}xcpu" if ranks else None)
-        if cluster is None:
+        first = planned(model)
+    else:
+        first = _completed(plan, settings, clip, precision)
+        _tell_differences(plan, settings, clip)
+    _check_devices(first.data["cluster"])
+    return Step(module, model, first, Planner(options, planned), optimizer, batch, threads)
+
+
+def _check_alone():
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("parallelize", f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, and every process would train all by itself",
+                         "ranks are threads of one process: start the script with python, not with torchrun")
+
+
+def _check_numbers(clip, threads):
+    if clip is not None and not (isinstance(clip, (int, float)) and clip > 0):
+        raise InputError("parallelize", f"clip={clip!r} is no number above 0", "leave it out to clip nothing")
+    if not isinstance(threads, int) or threads < 0:
+        raise InputError("parallelize", f"threads={threads!r} is no whole number from 0", "0 shares torch's threads")
+
+
+def _given_plan(plan, cluster, memory, ranks):
+    if plan is None:
+        if cluster is None and not ranks:
             raise InputError("parallelize", "neither plan, cluster nor ranks is given",
                              'say where to run: cluster="4xcpu"')
-        plan = find_plan(model, cluster, memory, optimizer=settings["name"], clip=clip, precision=precision,
-                         calibration=calibration)
+        if cluster is not None and ranks:
+            raise InputError("parallelize", f"cluster={cluster!r} and ranks={ranks} are both given", "give one of them")
+        return None
+    for name, value in (("cluster", cluster), ("memory", memory), ("ranks", ranks)):
+        if value is not None:
+            raise InputError("parallelize", f"plan= and {name}= are both given", f"the plan decides; leave {name} out")
+    if isinstance(plan, (str, Path)):
+        return Plan.load(plan)
+    if not isinstance(plan, Plan):
+        raise InputError("parallelize", f"plan is a {type(plan).__name__}",
+                         "give what partita.plan or partita.recipe returned, or the path of its file")
+    return plan
+
+
+def _planned_name(settings):
+    """The planner counts states; adam has those of adamw."""
+    return "adamw" if settings["name"] == "adam" else settings["name"]
+
+
+def _completed(plan: Plan, settings, clip, precision) -> Plan:
+    """The plan with what the arguments say; they count before what it says itself."""
     clip = clip or plan.data["optimizer"].get("clip")
-    if clip:
-        settings = {**settings, "clip": float(clip)}
-    data = {**plan.data, "optimizer": settings}
+    data = {**plan.data, "optimizer": {**settings, **({"clip": float(clip)} if clip else {})}}
     if precision:
         data["precision"] = PRECISIONS[precision][1]
-    if plan.data["cluster"] and "cpu" not in plan.data["cluster"]:
-        warnings.warn(f"partita: the plan is for {plan.data['cluster']}; its ranks run as threads of this CPU", stacklevel=2)
-    planned = Plan(data, plan.step_seconds, plan.peak_bytes)
-    return Step(module, model, planned, threads, optimizer)
+    return plan.with_data(data)
 
 
-class Step:
-    """One training step of a module on many ranks: call it with the GLOBAL batch."""
-
-    def __init__(self, module, model: Model, plan: Plan, threads: int = 0, optimizer=None):
-        self.model, self.plan = model, plan
-        self._optimizer, self._settings = optimizer, plan.data["optimizer"]
-        self._module = module
-        self._session = library().Session(model.to_json(), model.weights(module), plan.to_json(), threads=threads)
-        # Kept until the first step makes new ones; a module whose weights would silently stay old is worse than one
-        # that cannot be called.
-        self._before = {name: p.data for name, p in module.named_parameters() if p.requires_grad}
-        for name in self._before:
-            parameter = module.get_parameter(name)
-            parameter.data = parameter.data.new_empty(0)
-        self._guards = [module.register_forward_pre_hook(_taken), module.register_state_dict_pre_hook(_taken)]
-
-    def __call__(self, batch) -> float:
-        """One step on the global batch; returns the loss."""
-        self._follow_optimizer()
-        loss = self._session.step(self.model.named(batch))
-        self._before = {}
-        return loss
-
-    def module(self) -> torch.nn.Module:
-        """The module with its trained parameters and buffers."""
-        for name, value in (self._before or self._session.parameters()).items():
-            self._module.get_parameter(name).data = value
-        for name, value in ({} if self._before else self._session.buffers()).items():
-            if name != STATE:
-                self._module.get_buffer(name).copy_(value)
-        for guard in self._guards:
-            guard.remove()
-        return self._module
-
-    def _follow_optimizer(self):
-        if self._optimizer is None:
-            return
-        now = settings_of(self._optimizer)
-        changed = [key for key in now if now[key] != self._settings[key]]
-        if changed == ["lr"]:
-            self._session.set_learning_rate(now["lr"])
-            self._settings = now
-        elif changed:
-            raise InputError(type(self._optimizer).__name__, f"{', '.join(changed)} changed after the step was made",
-                             "only lr may; make a new step with parallelize")
-
-    def peak_bytes(self) -> list:
-        """The most bytes each rank has held at once."""
-        return self._session.peak_bytes()
+def _tell_differences(plan: Plan, settings, clip):
+    made_for = plan.data["optimizer"]
+    if made_for["name"] not in (_planned_name(settings), settings["name"]):
+        warnings.warn(f"partita: the plan was made for {made_for['name']}, the optimizer is {settings['name']}; the optimizer "
+                      "counts, and what the plan says of memory does not hold", stacklevel=3)
+    if made_for.get("clip") and clip is None:
+        warnings.warn(f"partita: gradients are clipped to {made_for['clip']:g}, as the plan says; clip= would count before it",
+                      stacklevel=3)
 
 
-def _taken(module, *_):
-    raise InputError(type(module).__name__, "its parameters are with the ranks of a step",
-                     "call step.module(), which gives them back")
+def _check_devices(cluster):
+    if cluster and "cpu" not in cluster:
+        raise InputError("parallelize", f"the plan is for {cluster}, and ranks run as threads of this CPU",
+                         'plan for that cluster with partita.plan or `partita plan`; to train here give cluster="4xcpu"')

@@ -22,8 +22,24 @@ class Plan:
         self.ranked = list(ranked)  # the plans that fit, fastest first, as `partita plan --json` gives them
         self.lost = list(lost)      # those that do not fit, each with its reason
 
+    def __repr__(self):
+        seconds = f", {self.step_seconds:.3g} s a step" if self.step_seconds else ""
+        return f"<partita.Plan {self.summary()}{seconds}>"
+
     def summary(self) -> str:
         return self.data["summary"]
+
+    def cluster(self) -> str:
+        """Where it runs; of a recipe, which names no cluster, as many ranks of this CPU."""
+        devices = {d for stage in self.data["stages"] for site in [stage["devices"], *stage.get("copies", [])] for d in site}
+        return self.data["cluster"] or f"{len(devices)}xcpu"
+
+    def memory(self) -> str | None:
+        """Its limit per device; None where it has none."""
+        return str(self.data["memory"]) if self.data.get("memory") else None
+
+    def with_data(self, data: dict) -> "Plan":
+        return Plan(data, self.step_seconds, self.peak_bytes, self.ranked, self.lost, self.tier, self.expected_error)
 
     def ranking(self, lost: int | None = None) -> str:
         """The plans the planner compared, one line each: those that fit, fastest first, then those that do not.
@@ -64,8 +80,23 @@ class Plan:
         Path(path).write_text(self.to_json())
 
     @staticmethod
+    def parse(text: str, where: str = "plan") -> "Plan":
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InputError(where, f"it is no JSON: {error}", "give a file that `partita plan -o` or .save() wrote") from None
+        if not isinstance(data, dict) or data.get("format") != "partita.plan":
+            raise InputError(where, "it is no plan", "give a file that `partita plan -o` or .save() wrote")
+        return Plan(data)
+
+    @staticmethod
     def load(path) -> "Plan":
-        return Plan(json.loads(Path(path).read_text()))
+        try:
+            text = Path(path).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(str(path), f"it cannot be read ({error.__class__.__name__})",
+                             "give a file that `partita plan -o` or .save() wrote") from None
+        return Plan.parse(text, str(path))
 
 
 def plan(model: Model, cluster: str, memory: str | None = None, calibration: str | None = None, **options) -> Plan:

@@ -6,6 +6,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from .errors import InputError
+from .indexes import find_indexes
 from .model import Model, argument
 from .names import name_nodes
 from .ranges import index_limit
@@ -30,7 +31,12 @@ def write(graph: torch.fx.GraphModule, inputs, name: str) -> Model:
                  gradients=[[writer.by_name[p], writer.ids[g]] for p, g in gradients.items() if g is not None],
                  buffers=[[writer.by_name[b], writer.ids[v]] for b, v in buffers.items()
                           if writer.by_name[b] != writer.ids[v]],
-                 constants=writer.constants)
+                 constants=writer.constants, indexes=_indexes(graph, inputs, names))
+
+
+def _indexes(graph, inputs, names):
+    placeholders = list(graph.graph.find_nodes(op="placeholder"))
+    return find_indexes(graph.graph, dict(zip(placeholders[-len(inputs.batch):], inputs.batch)), names)
 
 
 def _ancestors(node):
@@ -62,7 +68,7 @@ class _Writer:
 
     def add_input(self, node, name, value):
         if len(self.tensors) < len(self.inputs.params):
-            role = {"role": "parameter", "trainable": value.requires_grad}
+            role = {"role": "parameter", "trainable": value.requires_grad and self.inputs.train}
         elif len(self.tensors) < len(self.inputs.params) + len(self.inputs.buffers):
             role = {"role": "buffer"}
         else:

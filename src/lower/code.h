@@ -38,6 +38,7 @@ struct CodeStep {
   bool everyone = false;  // kAllReduce: over all ranks of all stages
   int dim = -1, leaf = -1;  // kAllGather, kReduceScatter, kAllToAll (what is joined), kSlice
   bool accumulate = false;  // kCompute: the result is added to the last of `in`
+  int32_t settings = 0;     // kOptimize: see Instr::settings
   OpId sum;                 // kCompute that accumulates, kAdd: see Instr::sum
 };
 

@@ -142,7 +142,7 @@ bool Instantiator::counts_here(const CodeStep& step) const {
 }
 
 Instr Instantiator::instr(const CodeStep& step) {
-  Instr out{.kind = step.kind, .op = step.op, .sum = step.sum};
+  Instr out{.kind = step.kind, .op = step.op, .settings = step.settings, .sum = step.sum};
   for (int in : step.in) out.in.push_back(placement_.slot(in));
   for (int value : step.out) {
     out.out.push_back(value < 0 ? Slot{} : placement_.slot(value));

@@ -120,6 +120,7 @@ CodeStep CodeWriter::update(int site, TensorId parameter, int piece) {
     if (its_parameter == parameter) ready = value;
   if (value(site, ready).as.value_or(own) != dtype) ready = cast(site, kEpilogue, ready, dtype);
   CodeStep step{.kind = InstrKind::kOptimize, .in = {piece, ready}, .out = {piece}};
+  step.settings = settings_of(plan_.optimizer, whole_name(model_, parameter));
   int states = optimizer_states(plan_.optimizer) + (has_master(plan_.optimizer, own) ? 1 : 0);
   for (int s = 0; s < states; ++s) {
     Value state{.tensor = parameter,

@@ -50,6 +50,11 @@ int64_t numel(const Shape& shape) {
 
 Bytes bytes_of(const Tensor& tensor) { return numel(tensor.shape) * dtype_bytes(tensor.dtype); }
 
+const std::string& whole_name(const Model& model, TensorId tensor) {
+  TensorId whole = model[tensor].part.whole;
+  return model[whole ? whole : tensor].name;
+}
+
 std::vector<TensorId> inputs_of(const Op& op) {
   std::vector<TensorId> inputs;
   for (const Arg& arg : op.args) collect(arg, inputs);

@@ -102,6 +102,9 @@ struct Model {
 int64_t numel(const Shape& shape);
 Bytes bytes_of(const Tensor& tensor);
 
+/// The name a user knows a parameter by: of the whole, where `unpack` made a part of it.
+const std::string& whole_name(const Model& model, TensorId tensor);
+
 /// The tensors an op reads, in order of appearance in args then kwargs (lists flattened, repeats kept).
 std::vector<TensorId> inputs_of(const Op& op);
 

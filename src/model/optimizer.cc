@@ -3,20 +3,52 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+
+#include "base/names.h"
 
 namespace partita {
 namespace {
 
+template <class Numbers>
 struct NumberRow {
   const char* key;
-  double OptimizerSpec::*field;
+  double Numbers::*field;
+  bool always = true;  // written where it is 0 too
 };
-constexpr NumberRow kNumbers[] = {{"lr", &OptimizerSpec::lr},
-                                  {"beta1", &OptimizerSpec::beta1},
-                                  {"beta2", &OptimizerSpec::beta2},
-                                  {"eps", &OptimizerSpec::eps},
-                                  {"weight_decay", &OptimizerSpec::weight_decay},
-                                  {"momentum", &OptimizerSpec::momentum}};
+template <class Numbers>
+constexpr NumberRow<Numbers> kNumbers[] = {{"lr", &Numbers::lr},
+                                           {"beta1", &Numbers::beta1},
+                                           {"beta2", &Numbers::beta2},
+                                           {"eps", &Numbers::eps},
+                                           {"weight_decay", &Numbers::weight_decay},
+                                           {"momentum", &Numbers::momentum},
+                                           {"dampening", &Numbers::dampening, false}};
+
+template <class Numbers>
+void write_numbers(const Numbers& numbers, Json& out) {
+  for (const auto& row : kNumbers<Numbers>)
+    if (row.always || numbers.*row.field != 0) out[row.key] = numbers.*row.field;
+  if (numbers.nesterov) out["nesterov"] = true;
+}
+
+template <class Numbers>
+void read_numbers(const JsonIn& in, Numbers& out) {
+  for (const auto& row : kNumbers<Numbers>)
+    if (in.has(row.key)) out.*row.field = in[row.key].number();
+  if (in.has("nesterov")) out.nesterov = in["nesterov"].boolean();
+}
+
+// A group names what differs from the optimizer's own numbers.
+OptimizerGroup read_group(const JsonIn& in, OptimizerGroup own) {
+  in.only({"params", "lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "dampening", "nesterov"});
+  JsonIn params = in["params"];
+  for (size_t i = 0; i < params.size(); ++i) own.params.push_back(params[i].text());
+  read_numbers(in, own);
+  return own;
+}
+
+constexpr std::string_view kOptimizers[] = {"adamw", "adam", "sgd", "none"};
 
 DType read_role(const JsonIn& in) {
   std::optional<DType> dtype = find_dtype(in.text());
@@ -34,8 +66,30 @@ double read_positive(const JsonIn& in) {
 }  // namespace
 
 int optimizer_states(const OptimizerSpec& optimizer) {
-  if (optimizer.name == "adamw") return 2;
-  return optimizer.name == "sgd" && optimizer.momentum != 0 ? 1 : 0;
+  if (optimizer.name == "adamw" || optimizer.name == "adam") return 2;
+  bool momentum = optimizer.momentum != 0;
+  for (const OptimizerGroup& group : optimizer.groups) momentum |= group.momentum != 0;
+  return optimizer.name == "sgd" && momentum ? 1 : 0;
+}
+
+int32_t settings_of(const OptimizerSpec& optimizer, std::string_view parameter) {
+  for (size_t g = 0; g < optimizer.groups.size(); ++g)
+    for (const std::string& pattern : optimizer.groups[g].params)
+      if (matches(pattern, parameter)) return static_cast<int32_t>(g) + 1;
+  return 0;
+}
+
+OptimizerGroup numbers_of(const OptimizerSpec& optimizer, int32_t settings) {
+  if (settings > 0) return optimizer.groups[settings - 1];
+  return {{},
+          optimizer.lr,
+          optimizer.beta1,
+          optimizer.beta2,
+          optimizer.eps,
+          optimizer.weight_decay,
+          optimizer.momentum,
+          optimizer.dampening,
+          optimizer.nesterov};
 }
 
 DType widened(DType own, std::optional<DType> role) {
@@ -59,19 +113,27 @@ LossScale after_step(LossScale scale, bool overflowed) {
 
 Json optimizer_json(const OptimizerSpec& optimizer) {
   Json out = {{"name", optimizer.name}};
-  for (const NumberRow& row : kNumbers) out[row.key] = optimizer.*row.field;
+  write_numbers(optimizer, out);
   if (optimizer.clip > 0) out["clip"] = optimizer.clip;
+  for (const OptimizerGroup& group : optimizer.groups) {
+    Json one = {{"params", group.params}};
+    write_numbers(group, one);
+    out["groups"].push_back(std::move(one));
+  }
   return out;
 }
 
 OptimizerSpec read_optimizer(const JsonIn& in) {
-  in.only({"name", "lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "clip"});
+  in.only({"name", "lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "dampening", "nesterov", "clip",
+           "groups"});
   OptimizerSpec out{.name = in["name"].text()};
-  if (out.name != "adamw" && out.name != "sgd" && out.name != "none")
-    in["name"].fail(fmt::format("is \"{}\", needs to be adamw, sgd or none", out.name));
-  for (const NumberRow& row : kNumbers)
-    if (in.has(row.key)) out.*row.field = in[row.key].number();
+  if (std::find(std::begin(kOptimizers), std::end(kOptimizers), out.name) == std::end(kOptimizers))
+    in["name"].fail(fmt::format("is \"{}\", needs to be one of {}", out.name, fmt::join(kOptimizers, ", ")));
+  read_numbers(in, out);
   if (in.has("clip")) out.clip = read_positive(in["clip"]);
+  if (in.has("groups"))
+    for (size_t g = 0; g < in["groups"].size(); ++g)
+      out.groups.push_back(read_group(in["groups"][g], numbers_of(out, 0)));
   return out;
 }
 

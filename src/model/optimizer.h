@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "model/dtype.h"
@@ -18,20 +19,36 @@ struct Precision {
   bool operator==(const Precision&) const = default;
 };
 
+/// Parameters with numbers of their own, as a parameter group of torch.optim has.
+struct OptimizerGroup {
+  std::vector<std::string> params;  // names, * for any text
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0, dampening = 0;
+  bool nesterov = false;
+  bool operator==(const OptimizerGroup&) const = default;
+};
+
 /// How parameters are updated. "none" ends the step at gradients.
 struct OptimizerSpec {
-  std::string name = "adamw";  // adamw, sgd, none
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0;
+  std::string name = "adamw";  // adamw, adam (decay is part of the gradient), sgd, none
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0, dampening = 0;
+  bool nesterov = false;
   double clip = 0;  // largest norm of all gradients together; 0: any
   Precision precision;
+  std::vector<OptimizerGroup> groups;  // the first that names a parameter counts; the others have the above
   bool operator==(const OptimizerSpec&) const = default;
 
   /// The update waits for the norm of all gradients: to clip them, or to skip a step that overflowed.
   bool needs_norm() const { return name != "none" && (clip > 0 || precision.loss_scale > 0); }
 };
 
-/// Optimizer states beside each parameter, each of its shape: adamw 2, sgd 1 with momentum, else 0.
+/// Optimizer states beside each parameter, each of its shape: adamw and adam 2, sgd 1 where any group has
+/// momentum, else 0.
 int optimizer_states(const OptimizerSpec& optimizer);
+
+/// Which numbers update this parameter: 0, the optimizer's own; k, those of groups[k - 1].
+int32_t settings_of(const OptimizerSpec& optimizer, std::string_view parameter);
+/// The numbers themselves. REQUIRES: 0 <= settings <= groups.size().
+OptimizerGroup numbers_of(const OptimizerSpec& optimizer, int32_t settings);
 
 /// `role` where it is wider than `own`, else `own`.
 /// Example: widened(bfloat16, float32) is float32, widened(float64, float32) is float64.
@@ -52,7 +69,8 @@ struct LossScale {
 };
 LossScale after_step(LossScale scale, bool overflowed);
 
-/// {"name": "adamw", "lr": ..., "clip": ...}; clip only where it is set.
+/// {"name": "adamw", "lr": ..., "clip": ..., "groups": [{"params": [...], "lr": ...}]}; what follows lr,
+/// betas, eps, weight decay and momentum only where it is set.
 Json optimizer_json(const OptimizerSpec& optimizer);
 /// Keys that are absent keep their defaults. The precision stands apart, see below.
 OptimizerSpec read_optimizer(const JsonIn& in);

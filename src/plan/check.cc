@@ -252,6 +252,17 @@ bool any_matches(const std::vector<std::string>& patterns, const std::string& na
                      [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
+void check_groups(const Plan& plan, const Model& model, Faults& faults) {
+  std::vector<std::string> trained;
+  for (const auto& [parameter, gradient] : model.gradients) trained.push_back(whole_name(model, parameter));
+  for (size_t g = 0; g < plan.optimizer.groups.size(); ++g)
+    for (const std::string& pattern : plan.optimizer.groups[g].params)
+      if (std::none_of(trained.begin(), trained.end(),
+                       [&](const std::string& name) { return matches(pattern, name); }))
+        faults.push_back(fmt::format("optimizer.groups[{}]: no trained parameter is called \"{}\"{}", g, pattern,
+                                     did_you_mean(pattern, trained)));
+}
+
 /// A block has ops, and so has every pattern of what is kept of it. Where all is well, ops after the last
 /// that is looked for are not looked at: large models have a block for every layer.
 void check_recompute(const RecomputeRule& rule, const std::string& where, const Model& model,
@@ -292,6 +303,7 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
   for (size_t i = 0; i < plan.split.size() && faults.empty(); ++i)
     check_splittable(plan.split[i], fmt::format("split[{}]", i), model, atoms, faults);
   for (size_t i = 0; i < plan.loops.size(); ++i) check_loop(plan, i, model, atoms, ops, faults);
+  check_groups(plan, model, faults);
   for (size_t i = 0; i < plan.recompute.size(); ++i)
     check_recompute(plan.recompute[i], fmt::format("recompute[{}]", i), model, faults);
   std::vector<std::string> params;

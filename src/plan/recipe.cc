@@ -37,14 +37,6 @@ int64_t size_of(const Atoms& atoms, const std::string& name) {
   return 0;
 }
 
-/// Samples of the batch. One sample is no atom, but a plan says it too, so that its step can be built again.
-int64_t batch_of(const Model& model) {
-  int64_t samples = 0;
-  for (const Tensor& tensor : model.tensors)
-    if (tensor.role == Role::kBatchInput && !tensor.shape.empty() && samples <= 1) samples = tensor.shape[0];
-  return samples;
-}
-
 std::string dp_summary(const RecipeSpec& spec) {
   std::string copies = spec.replicas > 1 ? fmt::format("{} replicas of ", spec.replicas) : "";
   int64_t each = spec.dp / std::max<int64_t>(spec.replicas, 1);
@@ -118,6 +110,13 @@ std::vector<std::string> sequence_atoms(const Model& model, const Atoms& atoms) 
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return names;
+}
+
+int64_t samples_of(const Model& model) {
+  int64_t samples = 0;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kBatchInput && !tensor.shape.empty() && samples <= 1) samples = tensor.shape[0];
+  return samples;
 }
 
 int64_t sequence_of(const Model& model) {
@@ -340,7 +339,7 @@ Plan RecipeBook::plan(const RecipeSpec& spec) {
   std::string batch = batch_atom(split_.model, split_.atoms);
   if (batch.empty() && (spec.dp > 1 || spec.microbatches > 1))
     input_error("recipe: the batch of this model has one sample, which dp and micro-batches cannot split");
-  plan.batch = batch_of(model_);
+  plan.batch = samples_of(model_);
   plan.seq = sequence_of(model_);
   if (spec.microbatches > 1) plan.microbatch_atom = batch;
   if (spec.dp > 1) {

@@ -86,6 +86,9 @@ Plan recipe(const Model& model, const RecipeSpec& spec);
 /// The atom of the batch dimension: dimension 0 of the first batch input.
 std::string batch_atom(const Model& model, const Atoms& atoms);
 
+/// Samples of the batch. One sample is no atom, but a plan says it too, so that its step can be built again.
+int64_t samples_of(const Model& model);
+
 /// Tokens of a sample: dimension 1 of the first batch input of whole numbers; 0 where there is none.
 int64_t sequence_of(const Model& model);
 

@@ -207,7 +207,7 @@ void Certifier::optimize(const At& at, const Instr& instr, const std::vector<Hol
   for (size_t k = 0; k < in.size(); ++k)
     operands.push_back({in[k].meaning.get(), &program_[in[k].type], instr.in[k]});
   const Meaning& parameter = *in[0].meaning;
-  size_t states = gradients_.check_update(operands);
+  size_t states = gradients_.check_update(operands, instr.settings);
   if (program_.optimizer.needs_norm()) gradients_.check_norm(in.back().meaning);
   for (size_t k = 2; k < 2 + states; ++k) {
     ledger.change(in[k], instr.in[k], at);

@@ -92,6 +92,10 @@ class Checker {
       if (instr.kind == InstrKind::kCompute) call(instr);
       if (instr.later && !row_of(instr.kind).collective) say("is started, but is no collective");
       if (instr.later && !instr.drop.empty()) say("drops what is under way; let its wait drop it");
+      bool numbers = instr.settings == 0 || (instr.kind == InstrKind::kOptimize &&
+                                             in_range(instr.settings - 1, program_.optimizer.groups));
+      if (!numbers) say("names settings {} of an optimizer with {} groups", instr.settings,
+                        program_.optimizer.groups.size());
       bool adds = instr.kind == InstrKind::kCompute || instr.kind == InstrKind::kAdd;
       if (instr.sum && !adds) say("is no addition, but names one");
       if (instr.sum && !in_range(instr.sum.value, model_.ops))

@@ -97,12 +97,14 @@ Meaning GradientRules::clipped(const Meaning& gradient, const std::shared_ptr<co
   return out;
 }
 
-size_t GradientRules::check_update(const std::vector<Operand>& in) const {
+size_t GradientRules::check_update(const std::vector<Operand>& in, int32_t settings) const {
   const Meaning& parameter = *in[0].meaning;
   auto found = gradient_of_.find(parameter.tensor);
   if (parameter.addend.zero || found == gradient_of_.end() || parameter.state >= 0)
     refuse("updates {}, which is not a trained parameter", show(parameter));
   if (parameter.version != 0) refuse("updates {} a second time", show(parameter));
+  if (int32_t own = settings_of(optimizer_, whole_name(rules_.model, parameter.tensor)); own != settings)
+    refuse("updates {} by settings {}, its own are {}", show(parameter), settings, own);
   check_own(parameter, *in[1].meaning, found->second);
   DType own = rules_.model[parameter.tensor].dtype, updated_in = updated_dtype(optimizer_, own);
   if (in[1].type->dtype != updated_in)

@@ -33,7 +33,7 @@ class GradientRules {
 
   /// kOptimize on these operands: a parameter that was not updated, its complete gradient, its states.
   /// Returns the number of states.
-  size_t check_update(const std::vector<Operand>& in) const;
+  size_t check_update(const std::vector<Operand>& in, int32_t settings) const;
 
  private:
   void check_gradient(const char* doing, const Meaning& meaning) const;

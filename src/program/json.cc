@@ -76,6 +76,7 @@ std::string show_instr(const Instr& instr, const Model& model) {
     text += fmt::format(", \"scatter\": {}, \"shares\": {}", show_cut(instr.scatter), numbers(instr.shares));
   if (instr.kind == InstrKind::kSlice)
     text += fmt::format(", \"begin\": {}, \"length\": {}", instr.begin, instr.length);
+  if (instr.settings != 0) text += fmt::format(", \"settings\": {}", instr.settings);
   if (instr.sum) text += ", \"sum\": " + quote(model[instr.sum].name);
   if (!instr.drop.empty()) text += ", \"drop\": " + list_of(instr.drop, show_slot);
   return text + "}";

@@ -150,7 +150,7 @@ class Reader {
 
   Instr instr(const JsonIn& in) const {
     in.only({"do", "op", "args", "kwargs", "view", "into", "sum", "in", "out", "types", "group", "cut",
-             "pieces", "scatter", "shares", "begin", "length", "later", "drop"});
+             "pieces", "scatter", "shares", "begin", "length", "later", "settings", "drop"});
     const InstrRow& row = kInstrRows[read_word(in["do"], kInstrRows, instr_name)];
     Instr out{.kind = row.kind, .in = slots(in["in"]), .out = slots(in["out"])};
     if (in.has("types")) each(in["types"], [&](const JsonIn& one) { out.types.push_back(type_id(one)); });
@@ -167,6 +167,7 @@ class Reader {
       out.length = in["length"].integer(0, kMaxSize);
     }
     if (in.has("later")) out.later = in["later"].boolean();
+    if (in.has("settings")) out.settings = count(in["settings"]);
     if (in.has("sum")) out.sum = OpId{named(in["sum"], ops_, "op")};
     if (in.has("drop")) out.drop = slots(in["drop"]);
     return out;

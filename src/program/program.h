@@ -98,6 +98,7 @@ struct Instr {
   Steps steps = {};               // kSlice: of `begin`
   bool view = false;              // kCompute: out[i] shares the storage of in[0]; nothing is allocated
   int32_t into = -1;  // kCompute: the result is added to in[into], in place; out[0] names its storage
+  int32_t settings = 0;  // kOptimize: which numbers of the optimizer (settings_of)
   OpId sum;           // kCompute with `into`, kAdd: the addition of the Model that this is; none where both
                       // sides are addends of one tensor
   std::vector<Slot> drop;

@@ -69,6 +69,7 @@ std::string show_instr(const Instr& instr, const Program& program, const Model& 
   if (row.collective) text += fmt::format(" over group {}{}", instr.group, instr.later ? ", started" : "");
   if (row.cut) text += show_cuts(instr);
   if (instr.into >= 0) text += fmt::format(" added to {}", to_text(instr.in[instr.into]));
+  if (instr.settings != 0) text += fmt::format(" by group {}", instr.settings - 1);
   if (instr.sum) text += fmt::format(" as {}", model[instr.sum].name);
   if (!instr.drop.empty()) text += fmt::format("; drop {}", joined(instr.drop, show_slot));
   return computes ? fmt::format("{}  # {}", text, model[instr.op].name) : text;

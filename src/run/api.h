@@ -20,6 +20,7 @@ struct StepReport {
                                   // not real, of the actions alone on that clock
   Seconds optimizer_seconds = 0;  // of these in optimizer updates, on the rank with most
   bool skipped = false;           // a gradient overflowed: nothing was updated, the loss scale was halved
+  double loss_scale = 1;          // that this step used
 };
 
 /// Whole values after a step, put together from the ranks' results; keyed by the parameter's or buffer's
@@ -122,7 +123,7 @@ struct RunApi {
   std::vector<MoveMeasure> (*measure_moves)(const std::vector<int64_t>& elements, int rounds);
 };
 
-inline constexpr int kRunApiVersion = 7;
+inline constexpr int kRunApiVersion = 8;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 

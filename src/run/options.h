@@ -28,6 +28,8 @@ struct RunOptions {
   bool pinned = false;         // each rank stays on a core of its own, where there are enough
   bool traced = false;         // keep a Trace of the last step
   Seconds patience = 0;        // no rank goes on for so long: the run has failed; 0: wait for ever
+  /// A failure before the first update leaves the session as it was: ranks wait for each other there.
+  bool recoverable = false;
   std::optional<Fault> fault;  // put there on purpose
   Observe observe;             // sees every value that an instruction leaves; none: nobody looks
   Clocked clocked;             // told what every instruction took; none: nobody asks

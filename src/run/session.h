@@ -1,11 +1,28 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "run/api.h"
 
 namespace partita {
+
+/// Everything that lasts from one step to the next, whole.
+struct Lasting {
+  HostTensors tensors;              // parameters and buffers
+  std::vector<HostTensors> states;  // by number: of every trained parameter; the last ones are master copies
+  int64_t steps = 0, updates = 0;   // a step that overflowed is no update
+  LossScale scale;
+};
+
+/// What of it is to be replaced; absent names and counters stay.
+struct LastingViews {
+  HostViews tensors;
+  std::vector<HostViews> states;  // by number; fewer than there are: the others stay
+  std::optional<int64_t> steps, updates;
+  std::optional<LossScale> scale;
+};
 
 /// A Program with its parameters and optimizer states in the memory of its ranks, ready to take steps.
 ///
@@ -23,12 +40,24 @@ class Session {
   ~Session();
   Session(Session&&) noexcept;
 
-  /// One step on the global batch. Throws RunError; after that the session is dead. A rank that never comes
-  /// back is left behind with everything it may still touch.
+  /// One step on the global batch. Throws RunError; after that the session is dead, unless it is recoverable
+  /// (RunOptions) and no rank had begun to update: then it is as before the step. A rank that never comes back
+  /// is left behind with everything it may still touch.
   StepReport step(const HostViews& batch);
 
-  /// For the steps from now on.
-  void set_learning_rate(double lr);
+  /// Numbers of the optimizer (lr, betas ...) for the steps from now on. Throws InputError for another
+  /// optimizer, other groups or other states than the Program has.
+  void set_optimizer(const OptimizerSpec& optimizer);
+
+  /// Also before the first step and after one that failed.
+  Lasting lasting() const;
+  /// Replaces what is given. A master copy that is not given stays where it rounds to the given parameter, and
+  /// is made from it elsewhere. Throws InputError for a name or a shape that the model does not have.
+  void take_over(const LastingViews& given);
+  /// Lets go of everything that lasts, until take_over gives all of it again.
+  void release();
+  /// The norm of all gradients of the last step, before they were clipped.
+  double gradient_norm() const;
 
   /// The results of the last step. A kind the Program has no results for is empty.
   Values values(const std::set<Result::Kind>& kinds = {Result::kGradient, Result::kParameter,

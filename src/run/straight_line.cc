@@ -121,6 +121,7 @@ class Writer {
   void optimize(TensorId parameter, TensorId gradient) {
     Instr instr{
         .kind = InstrKind::kOptimize, .in = {slot(parameter), slot(gradient)}, .out = {slot(parameter)}};
+    instr.settings = settings_of(program_.optimizer, whole_name(model_, parameter));
     for (int32_t state = 0; state < optimizer_states(program_.optimizer); ++state)
       instr.in.push_back(load(parameter, state));
     instr.types = {type_of(parameter)};

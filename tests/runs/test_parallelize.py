@@ -62,27 +62,6 @@ def test_recipes_train_like_one_device(build, recipe, flags):
     assert len(step.peak_bytes()) == 2
 
 
-def test_the_module_is_empty_until_it_is_given_back():
-    torch.manual_seed(0)
-    module, batch = gpt2(), batch_of(4)
-    before = copy.deepcopy(module.state_dict())
-    plan = partita.recipe("dp", partita.capture(module, batch), ranks=2)
-    step = partita.parallelize(module, batch, OPTIMIZERS["adamw"](module.parameters()), plan=plan)
-    assert all(p.numel() == 0 for p in module.parameters())
-    for use in (module.state_dict, lambda: module(**batch)):
-        with pytest.raises(partita.InputError, match="call step.module()"):
-            use()
-    given_back = step.module().state_dict()
-    assert all(torch.equal(given_back[name], before[name]) for name in before)
-
-
-def used_optimizer(module):
-    optimizer = torch.optim.AdamW(module.parameters())
-    module(**token_batch()).loss.backward()
-    optimizer.step()
-    return optimizer
-
-
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -121,9 +100,6 @@ def test_the_learning_rate_of_a_scheduler_counts():
         got.append(step(batch))
         halving.step()
     assert got == pytest.approx(want, rel=1e-12)
-    optimizer.param_groups[0]["weight_decay"] = 0.5
-    with pytest.raises(partita.InputError, match="weight_decay changed"):
-        step(batch)
 
 
 def test_what_forward_does_not_take_needs_a_loss_that_reads_it():
@@ -136,12 +112,8 @@ WRONG = {
     "optimizer": (lambda m: torch.optim.Adagrad(m.parameters()), {"ranks": 2}, "Adagrad is not known"),
     "class": (lambda m: torch.optim.AdamW, {"ranks": 2}, "it is the class AdamW"),
     "amsgrad": (lambda m: torch.optim.AdamW(m.parameters(), amsgrad=True), {"ranks": 2}, "amsgrad is set"),
-    "groups": (lambda m: torch.optim.SGD([{"params": list(m.parameters())[:1], "lr": 1.0},
-                                          {"params": list(m.parameters())[1:], "lr": 2.0}]), {"ranks": 2},
-               "different settings"),
     "some parameters": (lambda m: torch.optim.SGD(itertools.islice(m.parameters(), 1), 1.0), {"ranks": 2},
                         "does not have transformer.wpe.weight"),
-    "used": (used_optimizer, {"ranks": 2}, "taken steps"),
 }
 
 

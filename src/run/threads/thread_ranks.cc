@@ -1,8 +1,10 @@
 #include "run/threads/thread_ranks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
+#include "run/commit.h"
 
 namespace partita {
 namespace {
@@ -24,7 +26,9 @@ ThreadRanks::ThreadRanks(const Program& program, const RunOptions& options)
       routes_(routes_of(program)),
       world_(static_cast<int32_t>(program.ranks.size())),
       exchange_(world_, routes_.transfers, options.shared_links, options.queues),
-      crew_(world_.size(), options.pinned) {
+      crew_(world_.size(), options.pinned),
+      commits_(options.recoverable && options.clock == ClockKind::kReal && can_commit(program, routes_)),
+      arrived_(program.ranks.size()) {
   bool real = options_.clock == ClockKind::kReal;
   if (!real) CHECK_EQ(options_.timing.ranks.size(), program.ranks.size());
   for (int32_t r = 0; r < size(); ++r) {
@@ -63,7 +67,22 @@ bool ThreadRanks::look_on() {
 void ThreadRanks::start() {
   exchange_.start();
   zero_ = steady_now();
+  ++started_;
   world_.start();
+}
+
+void ThreadRanks::arrive(int32_t rank) {
+  if (!commits_ || std::exchange(arrived_[rank], started_) == started_) return;
+  arrivals_.fetch_add(1);
+  for (int32_t r = 0; r < size(); ++r)
+    if (r != rank) world_.wake(r);
+}
+
+void ThreadRanks::commit(int32_t rank) {
+  if (!commits_) return;
+  arrive(rank);
+  world_.wait(rank, arrivals_, started_ * size(),
+              [] { return std::string("all ranks to have their gradients"); });
 }
 
 Seconds ThreadRanks::finished() const {

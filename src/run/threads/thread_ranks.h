@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 
@@ -38,8 +39,14 @@ class ThreadRanks {
     times_[rank].begin_step(zero_, options_.traced);
     run_loop(std::span<const Record>(records_[rank]), slots, comms_[rank], times_[rank], position(rank),
              fault);
+    arrive(rank);
     world_.finish(rank);
   }
+
+  /// Waits until every rank has come here or ended its step; each calls it once a step. Does nothing where
+  /// the options do not ask for it, or the Program cannot wait there (can_commit).
+  void commit(int32_t rank);
+  bool commits() const { return commits_; }
 
   /// When the last rank ended the step, on a clock that is not real or where it is traced.
   Seconds finished() const;
@@ -48,6 +55,7 @@ class ThreadRanks {
 
  private:
   bool look_on();
+  void arrive(int32_t rank);
 
   const Program& program_;
   const RunOptions options_;
@@ -59,6 +67,10 @@ class ThreadRanks {
   std::vector<std::vector<Record>> records_;
   std::deque<ThreadCommunicator> comms_;
   Crew crew_;
+  bool commits_ = false;
+  int64_t started_ = 0;                 // steps
+  std::vector<int64_t> arrived_;        // by rank: the last step in which it came to its commit
+  std::atomic<int64_t> arrivals_ = 0;  // of all ranks in all steps
   bool left_behind_ = false;
   int idle_ = 0;          // looks since a rank has gone on
   Picoseconds zero_ = 0;  // of the step

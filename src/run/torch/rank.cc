@@ -1,5 +1,6 @@
 #include "run/torch/rank.h"
 
+#include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/add.h>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "run/cpu_time.h"
@@ -90,23 +92,28 @@ struct Update {
   int64_t step_number;
 };
 
-void adamw(const OptimizerSpec& spec, const Update& u) {
-  at::_fused_adamw_({u.parameter}, {u.gradient}, {u.states[0]}, {u.states[1]}, {}, {u.step}, spec.lr,
-                    spec.beta1, spec.beta2, spec.weight_decay, spec.eps, /*amsgrad=*/false,
-                    /*maximize=*/false);
+void adamw(const OptimizerGroup& by, const Update& u) {
+  at::_fused_adamw_({u.parameter}, {u.gradient}, {u.states[0]}, {u.states[1]}, {}, {u.step}, by.lr, by.beta1,
+                    by.beta2, by.weight_decay, by.eps, /*amsgrad=*/false, /*maximize=*/false);
 }
 
-void sgd(const OptimizerSpec& spec, const Update& u) {
-  at::_fused_sgd_({u.parameter}, {u.gradient}, u.states, spec.weight_decay, spec.momentum, spec.lr,
-                  /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false,
-                  /*is_first_step=*/u.step_number == 1);
+void adam(const OptimizerGroup& by, const Update& u) {
+  at::_fused_adam_({u.parameter}, {u.gradient}, {u.states[0]}, {u.states[1]}, {}, {u.step}, by.lr, by.beta1,
+                   by.beta2, by.weight_decay, by.eps, /*amsgrad=*/false, /*maximize=*/false);
+}
+
+// Where another group has momentum, this one's state stays as it is.
+void sgd(const OptimizerGroup& by, const Update& u) {
+  std::vector<at::Tensor> momentum = by.momentum != 0 ? u.states : std::vector<at::Tensor>{};
+  at::_fused_sgd_({u.parameter}, {u.gradient}, momentum, by.weight_decay, by.momentum, by.lr, by.dampening,
+                  by.nesterov, /*maximize=*/false, /*is_first_step=*/u.step_number == 1);
 }
 
 struct OptimizerRow {
   std::string_view name;
-  void (*update)(const OptimizerSpec&, const Update&);
+  void (*update)(const OptimizerGroup&, const Update&);
 };
-constexpr OptimizerRow kOptimizers[] = {{"adamw", adamw}, {"sgd", sgd}};
+constexpr OptimizerRow kOptimizers[] = {{"adamw", adamw}, {"adam", adam}, {"sgd", sgd}};
 
 }  // namespace
 
@@ -125,7 +132,8 @@ Rank::Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>
 void Rank::begin_step(int64_t step, double loss_scale) {
   step_number_ = step;
   loss_scale_ = loss_scale;
-  overflowed_ = false;
+  overflowed_ = updating_ = false;
+  norm_ = std::nullopt;
   optimizer_seconds_ = 0;
   *step_.mutable_data_ptr<float>() = static_cast<float>(step);
 }
@@ -221,6 +229,7 @@ void Rank::execute(const PreparedInstr& prepared, int32_t microbatch, const Slot
       *out.mutable_data_ptr<double>() += squares(span_of(defined(slots[instr.in[1]])));
       break;
     case InstrKind::kOptimize: {
+      if (!std::exchange(updating_, true) && commit_) commit_();
       auto begin = std::chrono::steady_clock::now();
       out = optimize(instr, slots);
       optimizer_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -265,8 +274,9 @@ double Rank::gradient_factor(double squares) {
   const OptimizerSpec& spec = program_.optimizer;
   double scale = spec.precision.loss_scale > 0 ? loss_scale_ : 1;
   overflowed_ = spec.precision.loss_scale > 0 && !std::isfinite(squares);
+  norm_ = std::sqrt(squares) / scale;
   double factor = 1 / scale;
-  if (spec.clip > 0) factor *= std::min(1.0, spec.clip / (std::sqrt(squares) / scale + 1e-6));
+  if (spec.clip > 0) factor *= std::min(1.0, spec.clip / (*norm_ + 1e-6));
   return factor;
 }
 
@@ -281,7 +291,7 @@ at::Tensor Rank::optimize(const Instr& instr, const Slots& slots) {
   if (overflowed_) return parameter;
   for (const OptimizerRow& row : kOptimizers)
     if (row.name == spec.name) {
-      row.update(spec, update);
+      row.update(numbers_of(spec, instr.settings), update);
       if (master) parameter.copy_(update.parameter);
       return parameter;
     }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "run/communicator.h"
@@ -22,10 +24,17 @@ class Rank {
   /// From now on `clocked` is told what instructions took. REQUIRES: it outlives the rank.
   void time_for(const Clocked& clocked) { clocked_ = clocked ? &clocked : nullptr; }
 
+  /// From now on called before the first update of every step; it may wait for the other ranks.
+  void commit_by(std::function<void()> commit) { commit_ = std::move(commit); }
+
   /// The step number the optimizer corrects its moments with, from 1, and the loss scale.
   void begin_step(int64_t step, double loss_scale);
   /// Was the update of this step skipped, since a gradient was not finite?
   bool overflowed() const { return overflowed_; }
+  /// Has the rank begun to change parameters in this step?
+  bool updating() const { return updating_; }
+  /// The norm of all gradients of this step, the loss scale taken out; none where the Program needs none.
+  std::optional<double> gradient_norm() const { return norm_; }
   /// Spent in optimizer updates since `begin_step`.
   Seconds optimizer_seconds() const { return optimizer_seconds_; }
   void run(BodyId body, int32_t microbatch);
@@ -60,7 +69,9 @@ class Rank {
   at::Tensor step_;                              // float32, what the fused optimizers read
   int64_t step_number_ = 0;
   double loss_scale_ = 1;
-  bool overflowed_ = false;
+  bool overflowed_ = false, updating_ = false;
+  std::optional<double> norm_;
+  std::function<void()> commit_;
   Seconds optimizer_seconds_ = 0;
 };
 

@@ -1,0 +1,98 @@
+"""The tensors of a module while ranks have them.
+
+A stand-in keeps shape and dtype and costs one element: its sizes can be read, writing to it raises, and computing with
+it gives NaN. A module whose weights silently stay old would be worse than one that cannot be used.
+"""
+
+import torch
+
+from .errors import InputError
+
+
+class Guard:
+    """Stands in the hooks of a module whose tensors a Step has; every use of the module ends in one sentence."""
+
+    def __init__(self, owner):
+        self.owner = owner
+
+    def __call__(self, module, *_):
+        raise _taken(type(module).__name__)
+
+    def __deepcopy__(self, _memo):
+        raise _taken("copy of a module")
+
+    def __reduce__(self):
+        raise _taken("pickle of a module")
+
+
+def _taken(where):
+    return InputError(where, "its parameters are with the ranks of a step", "call step.module(), which gives them back")
+
+
+def owner_of(module: torch.nn.Module):
+    """The Step that has the tensors of `module`; None where the module has them itself."""
+    guards = [hook for hook in module._forward_pre_hooks.values() if isinstance(hook, Guard)]
+    return guards[0].owner if guards else None
+
+
+class Taken:
+    """Named tensors of one module: in it (`given`), or with the ranks and stand-ins in their place."""
+
+    def __init__(self, module: torch.nn.Module, parameters, buffers, owner):
+        self.module, self.owner = module, owner
+        self.tensors = {name: module.get_parameter(name) for name in parameters}
+        self.tensors |= {name: module.get_buffer(name) for name in buffers}
+        self.stand_ins, self.handles = {}, []
+
+    @property
+    def given(self) -> bool:
+        return not self.stand_ins
+
+    def values(self) -> dict:
+        """What the module holds now. REQUIRES: given."""
+        return {name: tensor.detach() for name, tensor in self.tensors.items()}
+
+    def take(self):
+        """Puts stand-ins into the module; nobody but the caller has the values then."""
+        guard = Guard(self.owner)
+        for name, tensor in self.tensors.items():
+            tensor.grad = None
+            self.stand_ins[name] = tensor.data = _stand_in(tensor)
+        self.handles = [self.module.register_forward_pre_hook(guard), self.module.register_state_dict_pre_hook(guard),
+                        self.module.register_load_state_dict_pre_hook(guard)]
+
+    def give(self, values: dict):
+        """The way back; `values` has all of them."""
+        missing = [name for name in self.tensors if name not in values]
+        assert not missing, missing
+        for name, tensor in self.tensors.items():
+            tensor.data = values[name]
+        self.stand_ins.clear()
+        for handle in self.handles:
+            handle.remove()
+
+    def check_untouched(self):
+        """Raises InputError where somebody has written to the module while the ranks have its tensors."""
+        for name, stand_in in self.stand_ins.items():
+            now = self.tensors[name]
+            if now.shape != stand_in.shape or now.data_ptr() != stand_in.data_ptr() or not _is_fresh(stand_in):
+                raise InputError(type(self.module).__name__, f"{name} was changed while the ranks of a step have it",
+                                 "call step.module() first, then change it; the next step takes it over")
+
+
+def _mark(dtype):
+    if dtype.is_floating_point or dtype.is_complex:
+        return float("nan")
+    return 0 if dtype is torch.bool else torch.iinfo(dtype).min
+
+
+def _stand_in(tensor):
+    return torch.full((), _mark(tensor.dtype), dtype=tensor.dtype).expand(tensor.shape)
+
+
+def _is_fresh(stand_in):
+    if stand_in.numel() == 0:
+        return True
+    value = stand_in.as_strided((), ())
+    return bool(value != value) if value.dtype.is_floating_point or value.dtype.is_complex else \
+        value.item() == _mark(value.dtype)

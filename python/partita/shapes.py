@@ -1,0 +1,137 @@
+"""The sessions of one Step: one for every form of batch it has seen. One of them has the parameters."""
+
+import sys
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from .capture import capture, capture_evaluation
+from .model import Model
+from .native import library
+from .plan import Plan
+
+MOST = 4  # of each kind, beside the first; the one not used for longest goes
+
+
+@dataclass
+class Shape:
+    """A form of batch with its model, its plan and its session."""
+
+    model: Model
+    plan: Plan
+    session: object
+
+
+class Planner:
+    """How other forms of batch are captured and planned: as the first was."""
+
+    def __init__(self, capture_options: dict, find):
+        self.options, self.find = capture_options, find
+
+    def plan(self, model: Model, first: Plan) -> Plan:
+        """The first plan where it can run this model; else a new one for the same devices."""
+        fitted = library().fit_plan(model.to_json(), first.to_json())
+        return Plan.parse(fitted) if fitted else self.find(model)
+
+
+class Shapes:
+    def __init__(self, module, planner: Planner, threads: int):
+        self.module, self.planner, self.threads = module, planner, threads
+        self.training, self.evaluation = OrderedDict(), OrderedDict()
+        self.now = None       # the form whose session has the parameters
+        self.evaluated = None  # the form whose evaluation has a copy of them
+
+    @property
+    def model(self) -> Model:
+        return self.training[self.now].model
+
+    def first(self, form, model: Model, plan: Plan, weights: dict):
+        self.now = form
+        self.training[form] = Shape(model, plan, self._open(model, plan, weights))
+        return self.training[form].session
+
+    def switch(self, session, form, batch, given):
+        """The session for this form, with all that `session` had. Where anything fails, `session` still has it.
+
+        given: a context in which the module holds its parameters.
+        """
+        if form == self.now:
+            return session
+        if form not in self.training:
+            self._add(form, batch, given)
+        self.training.move_to_end(form)
+        lasting = session.lasting()
+        other = self.training[form]
+        other.session.take_over(_only(lasting, other.model))
+        session.release()
+        self.now = form
+        return other.session
+
+    def _add(self, form, batch, given):
+        first = next(iter(self.training.values()))
+        with given():
+            model = capture(self.module, batch, **self.planner.options)
+            plan = self._planned(model, first.plan, form)
+            session = self._open(model, plan, model.weights(self.module))
+            session.release()
+        self.training[form] = Shape(model, plan, session)
+        _drop_oldest(self.training, (self.now, form))
+
+    def _planned(self, model, first, form):
+        plan = self.planner.plan(model, first)
+        sizes = ", ".join(f"{entry[0]} {list(entry[2])}" for entry in form if len(entry) == 3)
+        print(f"partita: a batch of another shape ({sizes}): captured and planned once, {plan.summary()}", file=sys.stderr)
+        return plan
+
+    def evaluate(self, session, form, batch, given) -> float:
+        if form not in self.evaluation:
+            self._add_evaluation(form, batch, given)
+        shape = self.evaluation[form]
+        named = shape.model.named(batch)
+        _check(shape.model, named)
+        if self.evaluated != form:
+            self.forget_evaluation()
+            shape.session.take_over({"tensors": _only(session.lasting(), shape.model)["tensors"]})
+            self.evaluated = form
+        return shape.session.step(named)
+
+    def _add_evaluation(self, form, batch, given):
+        first = next(iter(self.training.values()))
+        with given():
+            model = capture_evaluation(self.module, batch, **self.planner.options)
+            fitted = library().fit_plan(model.to_json(), first.plan.to_json())
+            plan = Plan.parse(fitted) if fitted else self.planner.find(model)
+            session = self._open(model, plan, model.weights(self.module))
+            session.release()
+        self.evaluation[form] = Shape(model, plan, session)
+        _drop_oldest(self.evaluation, (form,))
+
+    def forget_evaluation(self):
+        """The copy of the parameters that evaluation has is old."""
+        if self.evaluated is not None and self.evaluated in self.evaluation:
+            self.evaluation[self.evaluated].session.release()
+        self.evaluated = None
+
+    def check(self, named):
+        _check(self.model, named)
+
+    def _open(self, model, plan, weights):
+        return library().Session(model.to_json(), weights, plan.to_json(), threads=self.threads, recoverable=True)
+
+
+def _check(model, named):
+    for index in model.indexes:
+        index.check({name: named.get(name, named.get(f"batch.{name}")) for name in index.inputs})
+
+
+def _only(lasting, model):
+    known = {*model.names("parameter"), *model.names("buffer")}
+    kept = {"tensors": {name: value for name, value in lasting["tensors"].items() if name in known}}
+    return {**lasting, **kept}
+
+
+def _drop_oldest(shapes, keep):
+    for form in list(shapes):
+        if len(shapes) <= MOST + 1:
+            return
+        if form not in keep and form != next(iter(shapes)):
+            del shapes[form]
