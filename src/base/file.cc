@@ -13,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <vector>
 
 #include "base/error.h"
@@ -187,8 +186,7 @@ void print_out(std::string_view text) {
 
 void flush_out() {
   errno = 0;
-  std::cout.flush();
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout) fail_out(errno ? errno : EIO);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail_out(errno ? errno : EIO);
 }
 
 }  // namespace partita

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
@@ -32,8 +33,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    refuse(app, error);
+    if (error.get_exit_code() != 0) refuse(app, error);
+    std::ostringstream text;  // of --help and --version
+    app.exit(error, text, text);
+    print_out(text.str());
+    return 0;
   }
   if (app.get_subcommands().empty()) print_out(app.help());
   return command.exit_code;

@@ -10,9 +10,9 @@ namespace partita {
 
 /// How a search goes: what it is doing, how much of that is done and the best so far.
 struct Progress {
-  std::string phase;            // "estimating recipes"
-  int64_t done = 0, all = 0;    // of the phase; all 0: not known how many
-  Seconds best = 0;             // of a step; 0: none yet
+  std::string phase;          // "estimating recipes"
+  int64_t done = 0, all = 0;  // of the phase; all 0: not known how many
+  Seconds best = 0;           // of a step; 0: none yet
 };
 
 /// May be called by several threads at once.
