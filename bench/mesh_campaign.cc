@@ -14,6 +14,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cluster/library.h"
 #include "lower/lower.h"

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "model/retype.h"
 #include "number_at.h"

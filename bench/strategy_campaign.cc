@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "number_at.h"
 #include "strategy/mps.h"

@@ -15,3 +15,4 @@ endforeach()
 partita_campaign(planner_campaign SOURCES planner_campaign.cc rival_plans.cc small_models.cc ../src/cli/runtime.cc
                  LAYERS run search plan profile layout cluster model base)
 partita_test(unit search_plan_test search simulate lower)
+partita_test(unit search_interrupt_test search base)

@@ -1,9 +1,6 @@
 #include "base/json.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -103,35 +100,6 @@ Json parse_json(std::string_view text, std::string_view where) {
     input_error("{}: the number {} is too large", place_of(text, text.find(number), where),
                 number.substr(0, kMaxShown));
   }
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path))
-    input_error("{}: cannot read this file; does it exist?", path);
-  std::error_code unknown;  // of a pipe
-  uintmax_t size = std::filesystem::file_size(path, unknown);
-  std::string text;
-  if (!unknown && size <= kMaxBytes) text.reserve(size + 1);
-  std::vector<char> block(size_t{1} << 16);
-  while (in && text.size() <= kMaxBytes) {
-    in.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text.append(block.data(), static_cast<size_t>(in.gcount()));
-  }
-  if (text.size() > kMaxBytes) input_error("{}: more than the limit of {} bytes", path, kMaxBytes);
-  return text;
-}
-
-void write_file(const std::string& path, std::string_view text) {
-  std::string beside = path + ".part";
-  {
-    std::ofstream out(beside, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    if (!out.flush()) input_error("{}: cannot write this file; does its folder exist?", path);
-  }
-  std::error_code error;
-  std::filesystem::rename(beside, path, error);
-  if (error) input_error("{}: cannot write this file: {}", path, error.message());
 }
 
 namespace {

@@ -14,11 +14,6 @@ using Json = nlohmann::ordered_json;
 /// Reads JSON text with limits (size, nesting). A syntax error names `where`, line and column.
 Json parse_json(std::string_view text, std::string_view where);
 
-/// The bytes of a file; InputError if it cannot be read.
-std::string read_file(const std::string& path);
-/// Writes beside and renames, so that a reader never sees half a file.
-void write_file(const std::string& path, std::string_view text);
-
 /// A JSON value together with the path that leads to it, for strict reading:
 /// `JsonIn in(json, "x.model.json"); int64_t v = in["ops"][3]["name"].text()` fails with
 /// `x.model.json: ops[3].name: ...` when something is missing or of another type.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/interrupt.h"
+
 // Pisinger's algorithm for the multiple-choice knapsack (1995), for several capacities: a partial choice is a
 // WHOLE choice in which only some operators differ from the base, so every one that fits is an answer. With
 // g = the price of the bytes above capacity, the operators that may still deviate can win back at most
@@ -81,6 +83,7 @@ class Lists {
     const int64_t enough = work_ - work_ / 10;
     for (; s < stages_.size() && !list.empty() && work_ > 0; ++s) {
       if (work_ < enough && best_ - relaxed_.bound <= kGoodEnough * best_) break;
+      check_interrupt();
       list = expand(list, s, spent);
     }
     double bound = std::min(best_, dropped_);

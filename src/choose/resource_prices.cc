@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 // Dantzig and Wolfe's decomposition. The restricted master has one row for each moment and one that makes the
 // shares of proposals (whole choices) add up to 1; it is so small that its basis is solved anew for every
@@ -179,6 +180,7 @@ class Master {
   void pivot_until_done(bool excess_only) {
     for (int round = 0; round < 60 + 60 * moments_; ++round) {
       if (excess_only && excess_row_ < 0) return;
+      check_interrupt();
       std::optional<Column> column = entering(excess_only);
       if (!column || !enter(*column, excess_only)) return;
     }

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "choose/fill.h"
 #include "choose/lists.h"
 #include "choose/thresholds.h"
@@ -43,6 +44,7 @@ class Search {
     push(whole(thresholds_), std::vector<double>(problem_.moments(), 0.0));
     if (!open_.empty()) answer_.relaxed_bound = open_.top().bound;
     while (!open_.empty() && open_.top().bound < best_ * (1 - enough_) && answer_.work < work_) {
+      check_interrupt();
       Node node = open_.top();
       open_.pop();
       if (node.box.single()) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/measure_plans.h"
@@ -108,11 +109,10 @@ void measure(const Probe& probe, const RunApi& api, Measured& measured) {
 std::vector<Measured> measure_all(const std::vector<Probe>& probes, int rounds, const Command& command) {
   const RunApi& api = load_runtime();
   std::vector<Measured> measured(probes.size());
-  constexpr size_t kWidth = 24;
+  size_t done = 0, all = rounds * probes.size();
   for (int round = 0; round < rounds; ++round)
     for (size_t i = 0; i < probes.size(); ++i) {
-      size_t done = kWidth * (round * probes.size() + i) / (rounds * probes.size());
-      command.say(fmt::format("[{:<{}}] {}", std::string(done, '#'), kWidth, probes[i].name));
+      command.say("measuring steps", fmt::format("{} of {}, {}", ++done, all, probes[i].name));
       measure(probes[i], api, measured[i]);
     }
   return measured;
@@ -123,7 +123,7 @@ const std::vector<Bytes> kSizes = {1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 23, 
 
 /// Instructions that are no ops of a model.
 std::vector<OpSample> moves_of(int rounds, const Command& command) {
-  command.say("copies, sums and updates between ops");
+  command.say("measuring copies, sums and updates between ops");
   std::vector<int64_t> elements;
   for (Bytes bytes : kSizes) elements.push_back(bytes / 4);
   std::vector<OpSample> samples;
@@ -141,7 +141,7 @@ constexpr int kLargestGroup = 16;  // larger ones take what this one does, as ri
 
 /// Between ranks that are threads, of groups up to the size of the cluster.
 std::vector<TransferSample> transfers_of(const Cluster& cluster, int rounds, const Command& command) {
-  command.say("transfers between ranks");
+  command.say("measuring transfers between ranks");
   std::vector<int32_t> groups;
   for (int32_t size = 2; size <= std::min(num_ranks(cluster), kLargestGroup); size *= 2)
     groups.push_back(size);
@@ -190,7 +190,7 @@ std::vector<PlanRun> learn_plans(const std::vector<Probe>& probes, int ranks, in
       }
     }
   std::vector<PlanRun> runs =
-      sample_plans(trials, rounds, [&](const std::string& name) { command.say(name); });
+      sample_plans(trials, rounds, [&](const std::string& name) { command.say("running", name); });
   std::map<std::string, OpSample> by_signature;
   std::map<std::string, std::vector<Seconds>> in_plans;
   for (OpSample& sample : samples) by_signature[sample.signature] = std::move(sample);

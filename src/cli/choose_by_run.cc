@@ -37,7 +37,7 @@ void choose_by_run(const Model& model, const HostViews& given, int rounds, const
   for (const Candidate& candidate : result.fitting)
     if (candidate.lowered) plans.push_back(candidate.plan);
   std::vector<RaceTime> times =
-      race(model, given, plans, rounds, [&](const std::string& name) { command.say("runs " + name); });
+      race(model, given, plans, rounds, [&](const std::string& name) { command.say("running", name); });
   auto time = times.begin();
   for (Candidate& candidate : result.fitting)
     if (candidate.lowered) candidate.measured_seconds = (time++)->seconds;

@@ -1,26 +1,41 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "cli/progress_line.h"
 #include "cli/verb.h"
 
 namespace partita {
 
+Command::Command() = default;
+
+Command::~Command() = default;
+
 void Command::answer(const Json& object, std::string_view text) const {
+  erase_progress();
   if (json) {
-    fmt::print("{}\n", object.dump(2));
+    print_out(object.dump(2) + "\n");
   } else if (!quiet) {
-    fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    print_out(text);
+    if (!text.ends_with('\n')) print_out("\n");
   }
 }
 
 void Command::tell(std::string_view line) const {
   if (json || quiet) return;
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
+  erase_progress();
+  print_out(fmt::format("{}\n", line));
+  flush_out();
 }
 
-void Command::say(std::string_view line) const {
-  if (!quiet && (progress || isatty(STDERR_FILENO))) fmt::print(stderr, "{}\n", line);
+void Command::say(std::string_view phase, std::string_view facts) const {
+  if (quiet || !(progress || isatty(STDERR_FILENO))) return;
+  if (!line_) line_ = std::make_unique<ProgressLine>(stderr, isatty(STDERR_FILENO));
+  line_->show(fmt::format("{}: {}", verb, phase), facts);
+}
+
+void Command::erase_progress() const {
+  if (line_) line_->erase();
 }
 
 }  // namespace partita

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/plan_input.h"
 #include "cli/pricing.h"
+#include "cli/show_progress.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
 #include "search/changes.h"
@@ -43,6 +44,8 @@ void run_explain(const Options& options, const Command& command) {
   Plan plan = load_plan(file);
   Model model = model_of(options, plan, file);
   SearchRequest request = request_of(options, plan, file);
+  request.progress = show_progress(command);
+  request.progress({"lowering and certifying the plan"});
   Candidate mine = judged(model, plan, request);
   Json json = {{"summary", plan.summary},
                {"step_seconds", mine.step_seconds},

@@ -16,6 +16,12 @@ std::string full_name(const CLI::App& app) {
   return app.get_parent() ? full_name(*app.get_parent()) + " " + app.get_name() : app.get_name();
 }
 
+/// Without the name of the command: `lab schedule`.
+std::string verb_name(const CLI::App& app) {
+  std::string name = full_name(app);
+  return name.substr(std::min(name.find(' ') + 1, name.size()));
+}
+
 std::vector<std::string> flags_of(const CLI::App& app) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
@@ -58,6 +64,7 @@ void add_shared_flags(CLI::App& app, Command& command) {
   auto inside = app.get_subcommands(nullptr);
   for (CLI::App* sub : inside) add_shared_flags(*sub, command);
   if (!inside.empty()) return;
+  app.preparse_callback([&app, &command](size_t) { command.verb = verb_name(app); });
   add_flag(app, "--json", command.json, "print one JSON object and nothing else");
   add_flag(app, "--quiet", command.quiet, "print nothing but errors");
   add_flag(app, "--progress", command.progress, "say on stderr what is being done, terminal or not");

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/names.h"
 #include "cluster/library.h"
 #include "model/build/build.h"

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "choose/least_budget.h"
 #include "choose/sweep.h"
 #include "cli/lab.h"

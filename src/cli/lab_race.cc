@@ -82,7 +82,7 @@ void run(const RaceFlags& flags, const Command& command) {
   }
   HostTensors constants = load_constants(flags.model, model);
   std::vector<RaceTime> times = race(model, views_of(constants), plans, flags.rounds,
-                                     [&](const std::string& name) { command.say("runs " + name); });
+                                     [&](const std::string& name) { command.say("running", name); });
   command.answer(to_json(entries, times), to_text(entries, times));
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/names.h"
 #include "cli/lab.h"
 #include "schedule/bound.h"

@@ -105,7 +105,7 @@ std::vector<Outcome> measure_all(const ScheduleRequest& request, const Command& 
   for (const Entry& entry : kEntries) outcomes.push_back(try_entry(entry, request));
   for (const SearchOption& option : open_options(request)) {
     const std::string label = label_of(option);
-    command.say(fmt::format("lab schedule: {}", label));
+    command.say("evaluating", label);
     outcomes.push_back(try_search(option.placement, option.chunks, label, request));
   }
   // Those that fit first, the shortest first.

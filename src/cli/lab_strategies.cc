@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/inputs.h"
 #include "cli/lab.h"
 #include "cli/pricing.h"

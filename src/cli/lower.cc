@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/inputs.h"
 #include "cli/peaks.h"
 #include "cli/plan_input.h"
@@ -86,6 +87,7 @@ void write_rank(const Options& options, const Model& model, const Program& progr
 void run(const Options& options, const Command& command) {
   Plan plan = load_plan(options.plan);
   Model model = load(options.model, plan);
+  command.say("lowering and certifying", plan.summary);
   if (!options.dump_dir.empty()) dump(options.dump_dir, model, plan, options.plan);
   auto start = std::chrono::steady_clock::now();
   auto [prepared, folded] = lower_classes(model, plan, options.plan);

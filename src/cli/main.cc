@@ -1,6 +1,10 @@
+#include <csignal>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/interrupt.h"
 #include "cli/flags.h"
 #include "cli/verb.h"
 #include "cli/verbs.h"
@@ -8,7 +12,7 @@
 namespace partita {
 namespace {
 
-constexpr int kNothingFits = 1, kWrongInput = 2, kRunFailed = 4, kOurBug = 70;
+constexpr int kNothingFits = 1, kWrongInput = 2, kRunFailed = 4, kOurBug = 70, kInterrupted = 130;
 
 int fail(int code, const char* kind, const std::exception& error) {
   fmt::print(stderr, "{}{}\n", kind, error.what());
@@ -29,20 +33,23 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    refuse(app, error);
+    if (error.get_exit_code() != 0) refuse(app, error);
+    std::ostringstream text;  // of --help and --version
+    app.exit(error, text, text);
+    print_out(text.str());
+    return 0;
   }
-  if (app.get_subcommands().empty()) fmt::print("{}", app.help());
+  if (app.get_subcommands().empty()) print_out(app.help());
   return command.exit_code;
 }
 
-}  // namespace
-}  // namespace partita
-
-int main(int argc, char** argv) {
-  using namespace partita;
+/// The exit code of some work, whatever it throws.
+template <class Work>
+int exit_code_of(Work work) {
   try {
-    return run(argc, argv);
+    return work();
+  } catch (const Interrupted& error) {
+    return fail(kInterrupted, "", error);
   } catch (const Infeasible& error) {
     return fail(kNothingFits, "nothing fits: ", error);
   } catch (const InputError& error) {
@@ -52,4 +59,15 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return fail(kOurBug, "this is a bug in partita, please report it: ", error);
   }
+}
+
+}  // namespace
+}  // namespace partita
+
+int main(int argc, char** argv) {
+  using namespace partita;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit of sizes is an error like a full disk, not a crash
+  int code = exit_code_of([&] { return run(argc, argv); });
+  if (code == kWrongInput) return code;  // it may be that nothing can be printed
+  return exit_code_of([code] { return flush_out(), code; });
 }

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/inputs.h"
 #include "cli/verbs.h"
 #include "model/build/build.h"

@@ -1,16 +1,18 @@
 #include "plan/plan.h"
 
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/choose_by_run.h"
 #include "cli/constants.h"
+#include "cli/ctrl_c.h"
 #include "cli/inputs.h"
 #include "cli/plan_request.h"
 #include "cli/pricing.h"
+#include "cli/show_progress.h"
 #include "cli/training.h"
 #include "cli/verbs.h"
 #include "search/batch_sweep.h"
@@ -30,12 +32,6 @@ struct Options {
   int rounds = 0;  // in which plans are really run; 0: none is
 };
 
-/// Set by Ctrl-C: the search gives what it has. A signal handler reaches nothing but what is static.
-std::atomic<bool>& interrupted() {
-  static std::atomic<bool> flag = false;
-  return flag;
-}
-
 std::string table(const SearchResult& result, const SearchRequest& request) {
   size_t width = 36;
   for (const Candidate& candidate : result.fitting) width = std::max(width, candidate.plan.summary.size());
@@ -49,6 +45,8 @@ std::string table(const SearchResult& result, const SearchRequest& request) {
       result.evaluated, result.evaluated + result.pruned, result.pruned, result.lowered,
       request.prices.cluster().name, show_bytes(request.memory));
   if (result.interrupted) text += "Stopped early: the best so far.\n";
+  if (result.interrupted && !result.certified)
+    text += "It is not certified yet: partita lower and whatever runs it do that first.\n";
   return text + show_tier(request.prices);
 }
 
@@ -89,6 +87,7 @@ Json write(const SearchResult& result, const SearchRequest& request, const Model
                {"pruned", result.pruned},   {"lowered", result.lowered},
                {"batch", batch_of(model)}};
   write_tier(request.prices, json);
+  if (result.interrupted) json["interrupted"] = true, json["certified"] = result.certified;
   for (const Candidate& candidate : result.fitting)
     json["plans"].push_back(write(candidate, tokens_of(model), objective, result.bound));
   for (const Candidate& lost : result.beyond)
@@ -122,22 +121,46 @@ Found find(const Options& options, Objective objective, const SearchRequest& req
     input_error("--batch auto: memory is least for the smallest batch; give the batch of a step");
   auto build = [&](int64_t batch) { return load_sized(options, batch, options.model.seq); };
   BatchSweep sweep = sweep_batches(build, request, objective);
+  Interruptible not_now(nullptr);
   return {build(sweep.batch), std::move(sweep.result)};
+}
+
+Least least_or_interrupted(const Found& found, const SearchRequest& request, const BuildStep& build,
+                           const std::string& nothing) {
+  try {
+    return least_that_would_do(found.model, request, found.result, build);
+  } catch (const Interrupted&) {
+    throw Interrupted(fmt::format("interrupted: {}; the least that would do was not found yet", nothing));
+  }
+}
+
+/// What a search finds, unless it is interrupted before it finds anything.
+Found find_some(const Options& options, Objective objective, const SearchRequest& request) {
+  constexpr const char* kNothing = "interrupted: no plan was found yet";
+  try {
+    Interruptible scope(request.stop);
+    Found found = find(options, objective, request);
+    if (!found.result.interrupted || !found.result.fitting.empty()) return found;
+  } catch (const Interrupted&) {
+    throw Interrupted(kNothing);
+  }
+  throw Interrupted(kNothing);
 }
 
 void refuse(const Found& found, const Options& options, const SearchRequest& request, const Command& command,
             Json json) {
   BuildStep build = [&](int64_t batch, int64_t sequence) { return load_sized(options, batch, sequence); };
   if (!is_built(options.model.file)) build = nullptr;
-  Least least = least_that_would_do(found.model, request, found.result, build);
+  std::string nothing = fmt::format("no plan fits {} per device on {}", show_bytes(request.memory),
+                                    request.prices.cluster().name);
+  Least least = least_or_interrupted(found, request, build, nothing);
   json["least_memory"] = json["least_memory_bytes"] = least.memory;
   json["least_devices"] = least.devices;
   json["least_nodes"] = least.nodes;
   json["largest_batch"] = least.batch;
   json["largest_seq"] = least.sequence;
   if (command.json) command.answer(json, "");
-  throw Infeasible(fmt::format("no plan fits {} per device on {}; {}", show_bytes(request.memory),
-                               request.prices.cluster().name, least.text));
+  throw Infeasible(fmt::format("{}; {}", nothing, least.text));
 }
 
 void run(Options& options, const Command& command) {
@@ -149,16 +172,14 @@ void run(Options& options, const Command& command) {
                 options.objective);
   if (options.rounds > 0) check_can_run(request);
   request.finely = options.rounds > 0;
-  std::signal(SIGINT, [](int) { interrupted() = true; });
-  request.stop = &interrupted();
-  request.progress = [&](const Progress& p) {
-    command.say(fmt::format("{} of {} recipes, best {}, bound {}", p.done, p.all,
-                            p.incumbent > 0 ? show_seconds(p.incumbent) : "none yet", show_seconds(p.bound)));
-  };
+  std::optional<CtrlC> ctrl_c(std::in_place);
+  request.stop = ctrl_c->flag();
+  request.progress = show_progress(command);
   auto start = std::chrono::steady_clock::now();
-  Found found = find(options, objective, request);
+  Found found = find_some(options, objective, request);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (options.rounds > 0) {
+  if (!found.result.fitting.empty()) ctrl_c.reset();  // nothing is left that could be given before its end
+  if (options.rounds > 0 && !found.result.interrupted) {
     HostTensors constants = load_constants(options.model, found.model);
     choose_by_run(found.model, views_of(constants), options.rounds, command, found.result);
   }

@@ -1,6 +1,7 @@
 #include "cli/pricing.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 
 namespace partita {

@@ -114,6 +114,7 @@ Cluster device_of(const Options& options) {
 void run(const Options& options, const Command& command) {
   Question question{options, prices_of(device_of(options), options.calibration), upkeep_of(options)};
   ModelInput input = options.model;
+  command.say(options.fit.empty() ? "profiling" : "looking for the largest batch", input.file);
   if (!options.fit.empty()) fit_batch(question, input);
   Model model = step_of(input, options.recompute);
   auto start = std::chrono::steady_clock::now();

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/names.h"
 #include "cli/inputs.h"

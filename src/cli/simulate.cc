@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/inputs.h"
 #include "cli/peaks.h"
 #include "cli/plan_input.h"
@@ -40,6 +41,7 @@ void run(const Options& options, const Command& command) {
   const Cluster& cluster = prices.cluster();
   if (num_ranks(cluster) < plan.ranks())
     input_error("--cluster {}: {} devices, the plan needs {}", name, num_ranks(cluster), plan.ranks());
+  command.say("lowering and simulating", plan.summary);
   Trace trace = trace_of(options, model, plan, prices);
   if (!options.trace.empty()) write_file(options.trace, to_chrome(trace));
   std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n",

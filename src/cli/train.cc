@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/clock.h"
 #include "cli/constants.h"
 #include "cli/inputs.h"
@@ -41,6 +42,7 @@ Cluster cluster_of(const Options& options, const Plan& plan) {
 void run(const Options& options, const Command& command) {
   Plan plan = plan_of(options);
   Model model = load(options.model, plan);
+  command.say("lowering and certifying", plan.summary);
   PhaseLog log;
   Lowered lowered = lower_certified(model, plan, log, options.plan);
   Prices prices = prices_of(cluster_of(options, plan), options.calibration);
@@ -52,6 +54,7 @@ void run(const Options& options, const Command& command) {
   HostTensors constants = load_constants(options.model, model);
   request.weights = views_of(constants);
   command.tell(plan.summary);
+  command.say("running", fmt::format("{} steps on {} ranks", options.steps, plan.ranks()));
   int64_t taken = 0;
   request.progress = [&](const StepReport& step) {
     command.tell(fmt::format("step {:>3}  loss {:.6f}  {}{}", taken++, step.loss, show_seconds(step.seconds),

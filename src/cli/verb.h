@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -8,8 +9,11 @@
 
 namespace partita {
 
+class ProgressLine;
+
 /// What every verb shares: --json, --quiet, --progress, and the exit code it wants.
 struct Command {
+  std::string verb;  // that was asked for: `plan`, `lab schedule`
   bool json = false;
   bool quiet = false;
   bool progress = false;
@@ -21,8 +25,18 @@ struct Command {
   /// A part of the text of an answer that is known before the rest; nothing with --json.
   void tell(std::string_view line) const;
 
-  /// One line of progress on stderr: only on a terminal or with --progress, never with --quiet.
-  void say(std::string_view line) const;
+  /// What the verb is doing, on stderr: only on a terminal or with --progress, never with --quiet.
+  /// `facts`: what changes while it does that. Example: say("lowering", "2 of 9").
+  /// The first call must be of the thread that runs the verb, the others may be of any.
+  void say(std::string_view phase, std::string_view facts = "") const;
+  /// To be called before something else is written on stderr.
+  void erase_progress() const;
+
+  Command();
+  ~Command();
+
+ private:
+  mutable std::unique_ptr<ProgressLine> line_;  // made when there is something to say
 };
 
 /// One verb of the command line: a row of the table in verbs.h. `add` declares flags and the example that

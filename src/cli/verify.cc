@@ -90,6 +90,7 @@ void run(const Options& options, Command& command) {
   if (options.ranks && options.ranks != plan.ranks())
     input_error("--ranks {}: the plan is for {} ranks", options.ranks, plan.ranks());
   if (plan.model != fingerprint(model) && !options.model.dtype.empty()) plan.model.clear();
+  command.say("lowering and certifying", plan.summary);
   PhaseLog log;
   Lowered tried = lower_certified(model, plan, log, options.plan);
   Lowered one = lower(model, one_device_plan(model, plan.optimizer));
@@ -99,7 +100,9 @@ void run(const Options& options, Command& command) {
   request.run.batch = {.seed = options.seed, .ignored_labels = options.ignored_labels};
   HostTensors constants = load_constants(options.model, model);
   request.run.weights = views_of(constants);
+  command.say("running two steps of the plan and of one device");
   Verdict verdict{load_runtime().verify(runnable(tried), runnable(one), request), {}, {}};
+  if (!verdict.report.equal) command.say("looking for the first op that differs");
   if (!verdict.report.equal) verdict.wrong = locate(tried, plan, model, request);
   for (const RankMemory& rank : memory_of(tried.model, tried.program)) verdict.predicted.push_back(rank.peak);
   command.answer(to_json(verdict, tried.model), to_text(verdict, plan, tried.model));

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/names.h"
 #include "layout/forest.h"
 #include "layout/loops.h"
@@ -188,7 +189,10 @@ class AtomFinder {
 
 Atoms find_atoms(const Model& model) {
   std::vector<Relation> relations;
-  for (const Op& op : model.ops) relations.push_back(relate(view_of(model, op)));
+  for (const Op& op : model.ops) {
+    check_interrupt();
+    relations.push_back(relate(view_of(model, op)));
+  }
   return find_atoms(model, relations);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "model/row.h"
 #include "program/words.h"
 
@@ -123,6 +124,7 @@ TypeId Instantiator::type(int value) {
 }
 
 Body Instantiator::body(const Segment& segment, const std::string& name) {
+  check_interrupt();
   auto locals = placement_.locals.find(segment);
   Body body{.name = name, .locals = locals == placement_.locals.end() ? 0 : locals->second};
   const std::vector<CodeStep>& steps = code_.segments.at(segment);

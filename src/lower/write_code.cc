@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "base/names.h"
 #include "lower/accumulate.h"
 #include "lower/code_writer.h"
@@ -39,8 +40,10 @@ CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& 
 
 Code CodeWriter::write() {
   for (int stream = 0; stream < sites_.streams; ++stream) {
-    for (size_t i = 0; i < model_.ops.size(); ++i)
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      check_interrupt();
       for (const auto& [segment, sites] : places_of(i, stream)) take(segment, sites, i);
+    }
     run_pending();
   }
   for (int site : sites_.at(assigned_.loss_stage, 0))

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/names.h"
 #include "layout/same_piece.h"
 #include "model/row.h"
@@ -41,8 +42,10 @@ class Transformer {
   }
 
   std::optional<Violation> run() {
-    for (size_t i = 0; i < model_.ops.size(); ++i)
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      check_interrupt();
       if (auto violation = place(i)) return violation;
+    }
     return std::nullopt;
   }
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/interrupt.h"
 #include "program/held_bytes.h"
 #include "program/local_view.h"
 #include "program/outside.h"
@@ -81,6 +82,7 @@ class RankWalk {
     for (const Load& load : rank_.loads) take_load(load);
     note(held_.held(), -1, -1);
     for (size_t a = 0; a < rank_.actions.size(); ++a) {
+      check_interrupt();
       memory_.during.push_back(held_.held().all);
       act(rank_.actions[a], static_cast<int32_t>(a));
     }

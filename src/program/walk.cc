@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "program/words.h"
 
 namespace partita {
@@ -22,6 +23,7 @@ Walker::Walker(const Program& program)
 }
 
 const Event* Walker::next() {
+  check_interrupt();
   while (!ready_.empty()) {
     int32_t rank = ready_.front();
     if (step(rank)) return &event_;

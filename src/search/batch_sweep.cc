@@ -1,5 +1,6 @@
 #include "search/batch_sweep.h"
 
+#include "base/error.h"
 #include "search/cost_book.h"
 
 namespace partita {
@@ -26,7 +27,10 @@ BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const Searc
       std::max(1, num_ranks(request.prices.cluster()) / request.prices.cluster().devices_per_node);
   for (int k = 0; k < kMostDoublings && without_gain < kPatience; ++k, batch *= 2) {
     Model model = build(batch);
-    SearchResult result = search_for(objective, 0, model, request);
+    SearchRequest sized = request;
+    sized.progress = with_prefix(request.progress, fmt::format("batch {}: ", batch));
+    SearchResult result = search_for(objective, 0, model, sized);
+    bool interrupted = result.interrupted;
     double here = result.fitting.empty()
                       ? 0
                       : static_cast<double>(tokens_of(model)) / cost_of(objective, result.fitting.front());
@@ -35,6 +39,8 @@ BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const Searc
       best = {batch, std::move(result)};
       rate = here;
     }
+    best.result.interrupted = interrupted;
+    if (interrupted) break;
   }
   return best;
 }

@@ -177,7 +177,7 @@ bool step_down(Judging& judging, const CostBook& book, const Freedom& freedom, C
 void descend(Judging& judging, const CostBook& book, const Freedom& freedom) {
   judging.judge_larger(kLittleMore, kLarger);
   for (Candidate here : nearly_fitting(judging, freedom))
-    for (int steps = 0; steps < kSteps && !judging.stopped() && here.step_seconds < judging.best(); ++steps)
+    for (int steps = 0; steps < kSteps && here.step_seconds < judging.best(); ++steps)
       if (!step_down(judging, book, freedom, here)) break;
 }
 
@@ -187,7 +187,7 @@ void climb(Judging& judging, const CostBook& book, const Freedom& freedom) {
   for (const Candidate& seed : seeds_of(judging, book))
     for (bool thrifty : {false, true}) {
       Candidate here = seed;
-      for (int steps = 0; steps < kSteps && !judging.stopped(); ++steps)
+      for (int steps = 0; steps < kSteps; ++steps)
         if (!step(judging, book, freedom, thrifty, here)) break;
     }
 }

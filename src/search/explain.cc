@@ -14,6 +14,19 @@ constexpr Bytes kGiB = Bytes{1} << 30;
 constexpr Bytes kUnlimited = Bytes{1} << 60;
 /// Gains below this share are none.
 constexpr double kNoticed = 0.005;
+/// Searches for one explanation, at most, and which of them is which.
+constexpr int kSearches = 6;
+enum Turn { kLittleMemory = 1, kAnyMemory, kOneDevice, kTwiceDevices, kLinks, kOthers };
+
+/// A request whose search is shown as one of them, in place of what happens within it.
+SearchRequest in_turn(SearchRequest request, Turn turn, const std::string& what) {
+  if (request.progress)
+    request.progress = [show = request.progress, turn, what](const Progress& inside) {
+      show({fmt::format("planning {}, {} of {}: {}", what, static_cast<int>(turn), kSearches, inside.phase),
+            inside.done, inside.all, inside.best});
+    };
+  return request;
+}
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
@@ -50,8 +63,9 @@ Reason memory_of_plan(const PlanCosts& mine, Bytes limit) {
 }
 
 /// The best plan of a changed request against this one: really planned.
-Reason what_if(const Model& model, const Candidate& mine, SearchRequest request, std::string kind,
-               const std::string& change) {
+Reason what_if(const Model& model, const Candidate& mine, const SearchRequest& changed, Turn turn,
+               std::string kind, const std::string& change) {
+  SearchRequest request = in_turn(changed, turn, "with " + change);
   request.top = 1;
   request.effort = std::min(request.effort, 2);
   SearchResult result = search(model, request);
@@ -77,10 +91,11 @@ Cluster with_more(Cluster cluster, int more) {
 std::vector<Reason> more_memory(const Model& model, const Candidate& mine, const SearchRequest& request) {
   SearchRequest more = request;
   more.memory += kGiB;
-  std::vector<Reason> out = {what_if(model, mine, more, "more memory", "1 GiB more on each device")};
+  std::vector<Reason> out = {
+      what_if(model, mine, more, kLittleMemory, "more memory", "1 GiB more on each device")};
   if (gains(out[0], mine)) return out;
   more.memory = kUnlimited;
-  out.push_back(what_if(model, mine, more, "more memory", "any amount of memory"));
+  out.push_back(what_if(model, mine, more, kAnyMemory, "more memory", "any amount of memory"));
   return out;
 }
 
@@ -91,10 +106,10 @@ std::vector<Reason> more_devices(const Model& model, const Candidate& mine, cons
   SearchRequest more = request;
   more.prices = Prices(with_more(cluster, 1));
   std::vector<Reason> out = {
-      what_if(model, mine, more, "more devices", nodes ? "one node more" : "one device more")};
+      what_if(model, mine, more, kOneDevice, "more devices", nodes ? "one node more" : "one device more")};
   if (gains(out[0], mine)) return out;
   more.prices = Prices(with_more(cluster, nodes ? cluster.nodes : cluster.devices_per_node));
-  out.push_back(what_if(model, mine, more, "more devices",
+  out.push_back(what_if(model, mine, more, kTwiceDevices, "more devices",
                         nodes ? "twice as many nodes" : "twice as many devices in the node"));
   return out;
 }
@@ -147,12 +162,12 @@ std::vector<Reason> explain(const Model& model, const Plan& plan, const SearchRe
     for (Reason& reason : more_devices(model, mine.candidate, request)) changed.push_back(std::move(reason));
     SearchRequest more = request;
     more.prices = Prices(with_links(request.prices.cluster(), 2));
-    changed.push_back(what_if(model, mine.candidate, more, "faster links", "links twice as fast"));
+    changed.push_back(what_if(model, mine.candidate, more, kLinks, "faster links", "links twice as fast"));
   }
   std::vector<Reason> reasons = {time_of(mine), communication_of(mine, request.prices.cluster()),
                                  memory_of_plan(mine, request.memory), binding(mine, changed)};
   for (Reason& reason : changed) reasons.push_back(std::move(reason));
-  SearchResult all = search(model, request);
+  SearchResult all = search(model, in_turn(request, kOthers, "the others"));
   for (const Candidate& other : all.fitting)
     if (other.plan.summary != plan.summary) reasons.push_back(runner_up(model, mine, other, request));
   Stability stability = stability_of(model, mine, all.fitting, request);

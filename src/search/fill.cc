@@ -32,7 +32,7 @@ class Filling {
     if (most_ == 0 || !start || !start->fits) return;
     look_at_each(*start);
     Bytes budget = freedom_.memory - start->worst_peak();
-    for (int k = 0; k < kChoices && budget > 0 && !judging_.stopped(); ++k) {
+    for (int k = 0; k < kChoices && budget > 0; ++k) {
       std::optional<Candidate> found = judged(chosen(budget));
       if (!found || !seen_.insert(found->plan.summary + std::to_string(found->worst_peak())).second) return;
       budget += freedom_.memory - found->worst_peak();

@@ -39,11 +39,8 @@ void judge_textbooks(Judging& judging, CostBook& book, const SearchRequest& requ
   judging.rounds(kTextbookShare);
 }
 
-}  // namespace
-
-void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom& freedom, const Leads& leads,
-                     SearchResult& result) {
-  Judging judging(book, request, freedom, result);
+void judge_leads(Judging& judging, CostBook& book, const SearchRequest& request, const Freedom& freedom,
+                 const Leads& leads) {
   for (const Estimate& estimate : leads.plain) judging.add(estimate, judging.cheap(estimate.spec));
   for (const Estimate& estimate : leads.fitting) judging.add(estimate);
   judging.rounds();
@@ -59,6 +56,18 @@ void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom
   judging.doubt();
   judging.rounds(kTextbookShare);
   climb(judging, book, freedom);
+}
+
+}  // namespace
+
+void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom& freedom, const Leads& leads,
+                     SearchResult& result) {
+  Judging judging(book, request, freedom, result);
+  try {
+    if (!result.interrupted) judge_leads(judging, book, request, freedom, leads);
+  } catch (const Interrupted&) {
+    result.interrupted = true;
+  }
   write_shortlist(judging, book, request, leads, result);
   give_reasons(request, result);
 }

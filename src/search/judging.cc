@@ -72,8 +72,6 @@ void Judging::add(const Textbook& recipe, bool always) {
       {.spec = recipe.spec, .expected = recipe.seconds, .peak = recipe.peak, .always = always});
 }
 
-bool Judging::stopped() const { return request_.stop && *request_.stop; }
-
 int64_t Judging::work_of(const RecipeSpec& spec) const {
   return static_cast<int64_t>(book_.model().ops.size()) * (kLowering + spec.microbatches);
 }
@@ -182,13 +180,8 @@ void Judging::refuse(const Entry& entry, const InputError& error) {
 
 void Judging::rounds(double share) {
   spend(share, [&] {
-    while (!stopped()) {
-      Round round = next_round();
-      if (round.empty()) break;
-      judge_round(round);
-    }
+    for (Round round = next_round(); !round.empty(); round = next_round()) judge_round(round);
   });
-  result_.interrupted = result_.interrupted || stopped();
 }
 
 void Judging::judge_larger(double more, size_t most) {
@@ -212,16 +205,28 @@ void Judging::judge_larger(double more, size_t most) {
   judge_round(round);
 }
 
+Candidate Judging::judge(const Plan& plan) {
+  int64_t number = ++begun_;
+  if (request_.progress) request_.progress({"lowering plan", number, 0, best_ == HUGE_VAL ? 0 : best_});
+  return judge_.judge(plan);
+}
+
 void Judging::judge_round(const Round& round) {
   std::vector<std::optional<Candidate>> made(round.size());
   std::vector<std::optional<InputError>> failed(round.size());
-  in_parallel(round.size(), request_.threads, [&](size_t i) {
-    try {
-      made[i] = judge_.judge(round[i].second);
-    } catch (const InputError& error) {
-      failed[i] = error;
-    }
-  });
+  try {
+    in_parallel(round.size(), request_.threads, [&](size_t i) {
+      try {
+        made[i] = judge(round[i].second);
+      } catch (const InputError& error) {
+        failed[i] = error;
+      }
+    });
+  } catch (const Interrupted&) {
+    for (std::optional<Candidate>& candidate : made)
+      if (candidate) judged_.push_back(*std::move(candidate));
+    throw;
+  }
   for (size_t i = 0; i < round.size(); ++i) {
     if (failed[i]) work_left_ += work_of(round[i].first.spec), refuse(round[i].first, *failed[i]);
     if (!made[i]) continue;
@@ -281,7 +286,7 @@ std::vector<size_t> Judging::judge_all(std::vector<Plan> plans, const RecipeSpec
   std::vector<std::optional<Candidate>> made(tried.size());
   in_parallel(tried.size(), request_.threads, [&](size_t i) {
     try {
-      made[i] = judge_.judge(tried[i]);
+      made[i] = judge(tried[i]);
     } catch (const InputError&) {
       made[i].reset();  // not every mixture can be lowered
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -60,7 +61,6 @@ class Judging {
   bool affordable(const RecipeSpec& spec) const { return affordable(work_of(spec)); }
   /// Is it cheap enough to be judged or certified without need?
   bool cheap(const RecipeSpec& spec) const;
-  bool stopped() const;
   /// Seconds of the fastest that fits; HUGE_VAL without one.
   Seconds best() const { return best_; }
   const std::vector<Candidate>& judged() const { return judged_; }
@@ -97,6 +97,7 @@ class Judging {
   bool is_new(const Plan& plan);
   void refuse(const Entry& entry, const InputError& error);
   void judge_round(const Round& round);
+  Candidate judge(const Plan& plan);
   void take(const Entry& entry, Candidate candidate);
   void learn(const Entry& entry, const Candidate& candidate);
   void retry(const Entry& entry, const Candidate& candidate);
@@ -119,6 +120,7 @@ class Judging {
   int64_t work_left_ = 0;
   int costly_ = 0;  // judged
   bool doubt_ = false;
+  std::atomic<int64_t> begun_ = 0;  // plans that are or were lowered
 };
 
 }  // namespace partita

@@ -94,11 +94,12 @@ class Finder {
  public:
   Finder(const Model& model, SearchRequest request, const BuildStep& build)
       : model_(model), request_(std::move(request)), build_(build) {
-    request_.progress = nullptr;
+    show_ = std::exchange(request_.progress, nullptr);
   }
 
   Bytes memory(Bytes known) const {
     SearchRequest tried = request_;
+    show("memory");
     Bytes floor = smallest(model_, request_).peak;
     for (int k = 0; k < 2 * kConfirmations; ++k) {
       tried.memory = known = printable(known);
@@ -117,6 +118,7 @@ class Finder {
 
   /// Whole numbers of devices in the one node, then of nodes.
   void devices(Least& least) const {
+    show("devices");
     std::vector<Cluster> options = larger_clusters();
     SearchRequest all = request_;
     all.prices = Prices(options.back());
@@ -147,6 +149,7 @@ class Finder {
   /// Less work at once, where it is what takes the room.
   void sizes(Least& least) const {
     if (!build_) return;
+    show("batch and sequence");
     int64_t batch = batch_of(model_), sequence = sequence_of(model_);
     auto likely = [&](const Model& step) {
       return smallest(step, request_).peak <= with_percent(request_.memory, kPercent);
@@ -160,9 +163,14 @@ class Finder {
   }
 
  private:
+  void show(std::string_view of) const {
+    if (show_) show_({fmt::format("looking for the least that would do: {}", of)});
+  }
+
   /// The peak of the best plan; 0: none fits.
   static Bytes fitting(const Model& model, const SearchRequest& request) {
     SearchResult result = search(model, request);
+    if (result.interrupted) throw Interrupted("interrupted");
     return result.fitting.empty() ? 0 : result.fitting.front().worst_peak();
   }
 
@@ -184,6 +192,7 @@ class Finder {
 
   const Model& model_;
   SearchRequest request_;
+  ShowProgress show_;
   const BuildStep& build_;
 };
 
@@ -214,6 +223,7 @@ Least least_that_would_do(const Model& model, const SearchRequest& request, cons
                      : "no recipe applies: " + result.refused.front();
     return least;
   }
+  Interruptible scope(request.stop ? request.stop : interrupt_flag());
   Finder finder(model, request, build);
   least.memory = finder.memory(result.beyond.front().worst_peak());
   // Measurements are of one machine, which has as many devices as it has.

@@ -20,7 +20,7 @@ struct Least {
 using BuildStep = std::function<Model(int64_t batch, int64_t sequence)>;
 
 /// Costs of units say where to look, and a whole search confirms. `build`: none where the step is as it is.
-/// REQUIRES: nothing fits in `result` = search(model, request).
+/// REQUIRES: nothing fits in `result` = search(model, request). Throws Interrupted where `stop` is set.
 /// Example: 175 G parameters on 8 devices of 80 GiB: 338 GiB each, or 5 nodes of 8 of them.
 Least least_that_would_do(const Model& model, const SearchRequest& request, const SearchResult& result,
                           const BuildStep& build);

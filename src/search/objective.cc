@@ -75,10 +75,13 @@ SearchResult fewest_device_hours(const Model& model, const SearchRequest& reques
   all.bound = HUGE_VAL;
   for (int64_t count : device_counts(request.prices.cluster())) {
     some.devices = count;
+    some.progress = with_prefix(request.progress, fmt::format("{} devices: ", count));
     SearchResult found = search(model, some);
     if (!found.fitting.empty()) all.bound = std::min(all.bound, found.bound * static_cast<double>(count));
     add(all, std::move(found));
+    if (all.interrupted) break;
   }
+  all.certified = !all.interrupted;
   rank(Objective::kDeviceHours, request.top, all);
   return all;
 }
@@ -87,6 +90,7 @@ SearchResult fewest_device_hours(const Model& model, const SearchRequest& reques
 SearchResult smallest_plans(const Model& model, const SearchRequest& request) {
   SearchRequest tight = request;
   tight.memory = 1;
+  tight.progress = with_prefix(request.progress, "least memory: ");
   SearchResult found = search(model, tight), out;
   for (Candidate& candidate : found.beyond) {
     candidate.plan.memory = request.memory;
@@ -98,18 +102,35 @@ SearchResult smallest_plans(const Model& model, const SearchRequest& request) {
   return out;
 }
 
+void certify_all(const Model& model, const SearchRequest& request, SearchResult& result) {
+  if (result.interrupted) return;
+  Interruptible scope(request.stop ? request.stop : interrupt_flag());
+  Judge judge(model, request);
+  try {
+    for (const Candidate& candidate : result.fitting)
+      if (candidate.lowered) judge.certify(candidate.plan);
+    result.certified = true;
+  } catch (const Interrupted&) {
+    result.interrupted = true;
+  }
+}
+
 SearchResult least_memory_plans(double slowdown, const Model& model, const SearchRequest& request) {
   SearchResult all = smallest_plans(model, request);
-  if (slowdown > 0) {
-    SearchResult fast = search(model, request);
+  if (slowdown > 0 && !all.interrupted) {
+    SearchRequest least_time = request;
+    least_time.progress = with_prefix(request.progress, "least time: ");
+    SearchResult fast = search(model, least_time);
     if (fast.fitting.empty()) return fast;
     Seconds most = fast.fitting.front().step_seconds * slowdown;
     double high = std::log2(fast.fitting.front().worst_peak());
     double low = all.fitting.empty() ? high - 1 : std::log2(all.fitting.front().worst_peak());
     add(all, std::move(fast));
     SearchRequest within = request;
-    for (int k = 0; k < kLimits && low < high; ++k) {
+    for (int k = 0; k < kLimits && low < high && !all.interrupted; ++k) {
       within.memory = static_cast<Bytes>(std::exp2((low + high) / 2));
+      within.progress =
+          with_prefix(request.progress, fmt::format("within {}: ", show_bytes(within.memory)));
       SearchResult found = search(model, within);
       bool quick = !found.fitting.empty() && found.fitting.front().step_seconds <= most;
       (quick ? high : low) = (low + high) / 2;
@@ -121,9 +142,7 @@ SearchResult least_memory_plans(double slowdown, const Model& model, const Searc
   }
   all.bound = 0;
   rank(Objective::kMemory, request.top, all);
-  Judge judge(model, request);
-  for (const Candidate& candidate : all.fitting)
-    if (candidate.lowered) judge.certify(candidate.plan);
+  certify_all(model, request, all);
   return all;
 }
 

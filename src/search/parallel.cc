@@ -6,14 +6,19 @@
 #include <thread>
 #include <vector>
 
+#include "base/interrupt.h"
+
 namespace partita {
 
 void in_parallel(size_t count, size_t threads, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> failures(count);
+  InterruptFlag flag = interrupt_flag();
   auto take = [&] {
+    Interruptible scope(flag);
     for (size_t i; (i = next++) < count;) {
       try {
+        check_interrupt();
         work(i);
       } catch (...) {
         failures[i] = std::current_exception();

@@ -69,11 +69,11 @@ class Search {
   }
 
   SearchResult run() {
-    walk(bounded(all_recipes(request_, book_)), true);
-    walk(bounded(over_nodes()), false);
-    if (memory_is_short() && freedom_.recompute)
-      walk(bounded(large_ ? leading_specs() : all_recipes(request_, book_), true), false);
-    if (memory_is_short()) walk(bounded(in_pieces(), freedom_.recompute), false);
+    try {
+      look();
+    } catch (const Interrupted&) {
+      result_.interrupted = true;
+    }
     // Estimates count all communication; what can be hidden is in no bound.
     Seconds least = request_.prices.overlaps() ? least_bound_ : fitting_.best();
     if (fitting_.count() > 0) result_.bound = std::min(open_bound_, least);
@@ -88,10 +88,27 @@ class Search {
     RecipeSpec spec;
   };
 
-  bool stopped() const { return request_.stop && *request_.stop; }
+  void look() {
+    phase_ = "estimating recipes";
+    walk(bounded(all_recipes(request_, book_)), true);
+    phase_ = "estimating recipes within nodes";
+    walk(bounded(over_nodes()), false);
+    phase_ = "estimating recipes that recompute in part";
+    if (memory_is_short() && freedom_.recompute)
+      walk(bounded(large_ ? leading_specs() : all_recipes(request_, book_), true), false);
+    phase_ = "estimating recipes with modules in pieces";
+    if (memory_is_short()) walk(bounded(in_pieces(), freedom_.recompute), false);
+    plain_ = plain();
+  }
+
+  void show(size_t done, size_t all) const {
+    if (request_.progress)
+      request_.progress({phase_, static_cast<int64_t>(done), static_cast<int64_t>(all), fitting_.best()});
+  }
 
   /// `parts`: modules may be computed again in part.
   std::vector<Bounded> bounded(std::vector<RecipeSpec> specs, bool parts = false) {
+    if (!specs.empty()) show(0, specs.size());
     std::set<CostKey> keys;
     for (const RecipeSpec& spec : specs) keys.insert(book_.key_of(spec));
     book_.measure({keys.begin(), keys.end()});
@@ -125,28 +142,33 @@ class Search {
       Seconds best = fitting_.best(), kth = fitting_.at(request_.top);
       bool proved = best > 0 && recipes[begin].hope >= best;
       bool enough = kth > 0 && recipes[begin].hope >= kth;
-      if (stopped() || enough || (proved && beyond_proof >= (large_ ? kBeyondProofLarge : kBeyondProof))) {
-        if (!stopped()) result_.pruned += static_cast<int64_t>(recipes.size() - begin);
-        result_.interrupted = result_.interrupted || stopped();
-        for (size_t i = begin; i < recipes.size(); ++i) open_bound_ = std::min(open_bound_, recipes[i].bound);
-        return;
+      if (enough || (proved && beyond_proof >= (large_ ? kBeyondProofLarge : kBeyondProof))) {
+        result_.pruned += static_cast<int64_t>(recipes.size() - begin);
+        return leave_open(recipes, begin);
       }
       size_t count = std::min(together, recipes.size() - begin);
       std::vector<std::optional<Estimate>> made(count);
       Freedom freedom = freedom_;
       if (large_ && kth > 0) freedom.below = kth;
-      in_parallel(count, request_.threads, [&](size_t i) {
-        const auto& [bound, hope, spec] = recipes[begin + i];
-        bool hopeless = large_ && kth > 0 && (hope >= kth || estimator.overflows(spec, freedom_));
-        if (!hopeless) made[i] = estimator.estimate(spec, freedom);
-      });
+      try {
+        in_parallel(count, request_.threads, [&](size_t i) {
+          const auto& [bound, hope, spec] = recipes[begin + i];
+          bool hopeless = large_ && kth > 0 && (hope >= kth || estimator.overflows(spec, freedom_));
+          if (!hopeless) made[i] = estimator.estimate(spec, freedom);
+        });
+      } catch (const Interrupted&) {
+        leave_open(recipes, begin);
+        throw;
+      }
       for (size_t i = 0; i < count; ++i)
         made[i] && !made[i]->hopeless ? take(*made[i]) : leave_out(recipes[begin + i]);
       if (proved) beyond_proof += static_cast<int64_t>(count);
-      if (request_.progress)
-        request_.progress({static_cast<int64_t>(begin + count), static_cast<int64_t>(recipes.size()),
-                           fitting_.best(), recipes[begin].bound});
+      show(begin + count, recipes.size());
     }
+  }
+
+  void leave_open(const std::vector<Bounded>& recipes, size_t begin) {
+    for (size_t i = begin; i < recipes.size(); ++i) open_bound_ = std::min(open_bound_, recipes[i].bound);
   }
 
   void leave_out(const Bounded& recipe) {
@@ -175,7 +197,6 @@ class Search {
 
   // Nothing fits, or something is computed twice or cut for memory's sake.
   bool memory_is_short() const {
-    if (stopped()) return false;
     if (fitting_.count() == 0) return true;
     Estimate best = fitting_.ranked().front();
     return std::any_of(best.again.begin(), best.again.end(), [](uint8_t way) { return way > 0; }) ||
@@ -228,7 +249,7 @@ class Search {
   void finish() {
     std::sort_heap(beyond_.begin(), beyond_.end(), less_memory);
     beyond_.resize(std::min(beyond_.size(), std::max(request_.top, kJudgedBeyond)));
-    judge_finalists(book_, request_, freedom_, {fitting_.ranked(), beyond_, plain()}, result_);
+    judge_finalists(book_, request_, freedom_, {fitting_.ranked(), beyond_, plain_}, result_);
   }
 
   /// Data parallel with everything whole, whatever it needs; nothing where it is forbidden or does not apply.
@@ -258,8 +279,10 @@ class Search {
   CostBook book_;
   Freedom freedom_;
   bool large_ = false;  // estimates take longer, and few of them are judged
+  std::string phase_;  // for those who wait
   Leaders fitting_;
   std::vector<Estimate> beyond_;    // a heap: those of least memory, the worst of them first
+  std::vector<Estimate> plain_;     // data parallel
   Seconds open_bound_ = HUGE_VAL;   // of recipes that were left out
   Seconds least_bound_ = HUGE_VAL;  // of the others
   SearchResult result_;
@@ -271,6 +294,13 @@ Bytes Candidate::worst_peak() const {
   return peak_bytes.empty() ? 0 : *std::max_element(peak_bytes.begin(), peak_bytes.end());
 }
 
-SearchResult search(const Model& model, const SearchRequest& request) { return Search(model, request).run(); }
+SearchResult search(const Model& model, const SearchRequest& request) {
+  Interruptible scope(request.stop ? request.stop : interrupt_flag());
+  try {
+    return Search(model, request).run();
+  } catch (const Interrupted&) {
+    return {.interrupted = true};  // before it could look at anything
+  }
+}
 
 }  // namespace partita

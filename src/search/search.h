@@ -1,21 +1,15 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "plan/recipe.h"
 #include "profile/prices.h"
 #include "search/estimate.h"
+#include "search/progress.h"
 
 namespace partita {
-
-/// How a search goes: recipes looked at, of how many, the best so far and what none can be below.
-struct Progress {
-  int64_t done = 0, all = 0;
-  Seconds incumbent = 0, bound = 0;  // 0: none yet
-};
 
 struct SearchRequest {
   Prices prices;        // of the cluster
@@ -29,8 +23,8 @@ struct SearchRequest {
   bool finely = false;  // plans of the answer may differ in micro-batches and recomputation alone
   int effort = 3;  // 1 .. 5: how much work, never how many seconds
   size_t threads = 0;  // to plan on, 0: all cores; the answer does not depend on it
-  std::function<void(const Progress&)> progress;
-  const std::atomic<bool>* stop = nullptr;  // set: give the best found so far
+  ShowProgress progress;
+  InterruptFlag stop = nullptr;  // set: give the best found so far
 
   int64_t ranks() const { return devices ? devices : num_ranks(prices.cluster()); }
 };
@@ -60,7 +54,8 @@ struct SearchResult {
   int64_t evaluated = 0;             // estimated
   int64_t pruned = 0;                // left out by their bound
   int64_t lowered = 0;
-  bool interrupted = false;
+  bool interrupted = false;          // by `stop`: the best so far, and none of it may be certified
+  bool certified = false;            // the first one, where it is lowered
 };
 
 /// The ways a plan can be made of, as --allow and --forbid name them.

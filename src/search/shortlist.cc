@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "search/parallel.h"
 #include "search/write_plan.h"
 
@@ -15,6 +16,20 @@ class Shortlist {
       : judging_(judging), book_(book), request_(request), leads_(leads), result_(result) {}
 
   void write() {
+    list();
+    if (result_.interrupted) return;
+    try {
+      certify_shown();
+      result_.certified = true;
+    } catch (const Interrupted&) {
+      result_.interrupted = true;
+    }
+  }
+
+ private:
+  // Short, and not interrupted: it gives what there is to whoever interrupted the rest.
+  void list() {
+    Interruptible not_now(nullptr);
     result_.lowered = static_cast<int64_t>(judging_.judged().size());
     for (const Candidate& candidate : judging_.judged())
       (candidate.fits ? result_.fitting : result_.beyond).push_back(candidate);
@@ -24,10 +39,8 @@ class Shortlist {
     std::stable_sort(result_.beyond.begin(), result_.beyond.end(),
                      [](const Candidate& a, const Candidate& b) { return a.worst_peak() < b.worst_peak(); });
     keep_least();
-    certify_shown();
   }
 
- private:
   void add_estimated() {
     std::set<Character> seen = judging_.characters();
     for (const Estimate& estimate : leads_.fitting) {
@@ -90,6 +103,7 @@ class Shortlist {
     for (const Candidate& candidate : result_.fitting)
       if (candidate.lowered && (shown.empty() || judging_.cheap(candidate.spec)))
         shown.push_back(&candidate.plan);
+    if (request_.progress && !shown.empty()) request_.progress({"certifying plans"});
     in_parallel(shown.size(), request_.threads, [&](size_t i) { judging_.certify(*shown[i]); });
   }
 

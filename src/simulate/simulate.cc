@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "program/memory.h"
 #include "program/routes.h"
 #include "program/tape.h"
@@ -36,6 +37,7 @@ class Simulation {
 
   std::vector<Tape> run() {
     while (!agenda_.empty()) {
+      check_interrupt();
       auto [time, order, what, index] = agenda_.top();
       agenda_.pop();
       if (what == kRank) go_on(index);

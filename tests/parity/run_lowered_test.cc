@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "lower/lower.h"
 #include "model/retype.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "model/build/build.h"
 #include "model/recompute.h"

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "model/build/build.h"
 #include "model/decompose.h"

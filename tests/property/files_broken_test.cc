@@ -10,6 +10,7 @@
 
 #include "../unit/program_small.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "cluster/library.h"
 #include "lower/lower.h"

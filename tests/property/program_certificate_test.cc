@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "lower/lower.h"
 #include "plan/recipe.h"

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "lower/lower.h"
 #include "model/retype.h"

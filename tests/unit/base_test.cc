@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -111,17 +110,6 @@ TEST(Json, StrictReadingNamesThePath) {
             }),
             "m: ops[0]: unknown key \"name\"; did you mean 'names'?");
   EXPECT_EQ(in["ops"][0]["name"].integer(0, 3), 3);
-}
-
-TEST(Files, AreWrittenWholeAndReadBack) {
-  std::string path = testing::TempDir() + "/partita_base_test.txt";
-  write_file(path, "text");
-  EXPECT_EQ(read_file(path), "text");
-  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
-  std::filesystem::remove(path);
-  EXPECT_EQ(refusal([] { read_file("/absent/x"); }), "/absent/x: cannot read this file; does it exist?");
-  EXPECT_EQ(refusal([] { write_file("/absent/x", ""); }),
-            "/absent/x: cannot write this file; does its folder exist?");
 }
 
 TEST(Check, PrintsBothSides) {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "model/model.h"
 #include "program/program.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "model/attention_kernels.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "cluster/library.h"
 #include "model_small.h"

@@ -2,6 +2,7 @@
 // in the row, bytes across groups at their minimum where the row gives one.
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "layout/reshard/boxes.h"
 #include "layout/reshard/reshard.h"

@@ -6,6 +6,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "schedule/evaluate.h"
 #include "schedule/search.h"

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "schedule/csv.h"
 #include "schedule/evaluate.h"

@@ -1,6 +1,7 @@
 #include "model/build/graph.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace partita::build {
 namespace {
@@ -50,6 +51,7 @@ Arg tensors(const std::vector<TensorId>& ids) {
 Graph::Graph(std::string name) { model_.name = std::move(name); }
 
 TensorId Graph::add(Tensor tensor) {
+  check_interrupt();
   model_.tensors.push_back(std::move(tensor));
   return TensorId{static_cast<int32_t>(model_.tensors.size() - 1)};
 }

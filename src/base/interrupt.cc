@@ -1,0 +1,22 @@
+#include "base/interrupt.h"
+
+namespace partita {
+namespace {
+
+// Of the thread and not of the process: two searches of one process are interrupted each for itself. Not an
+// argument: it would have to pass through every function between a search and its innermost loops.
+thread_local InterruptFlag flag_of_thread = nullptr;
+
+}  // namespace
+
+Interruptible::Interruptible(InterruptFlag flag) : before_(flag_of_thread) { flag_of_thread = flag; }
+
+Interruptible::~Interruptible() { flag_of_thread = before_; }
+
+InterruptFlag interrupt_flag() { return flag_of_thread; }
+
+void check_interrupt() {
+  if (flag_of_thread && flag_of_thread->load(std::memory_order_relaxed)) throw Interrupted("interrupted");
+}
+
+}  // namespace partita

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cli/verb.h"
+#include "search/progress.h"
+
+namespace partita {
+
+/// Says how a search goes. `command` must outlive it.
+ShowProgress show_progress(const Command& command);
+
+}  // namespace partita
