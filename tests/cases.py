@@ -66,7 +66,9 @@ def run(partita, files, arguments):
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "data").symlink_to(DATA)
         for name, text in files.items():
-            pathlib.Path(folder, name).write_text(text)
+            path = pathlib.Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         done = subprocess.run([partita, *arguments], cwd=folder, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     output = done.stdout + done.stderr
     if output and not output.endswith("\n"):

@@ -1,48 +1,15 @@
 #include "cli/inputs.h"
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "cli/model_file.h"
 #include "cluster/library.h"
 #include "model/build/build.h"
 #include "model/retype.h"
 
 namespace partita {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// Captured files that lie in the folder of `path`, as one would write them beside it.
-std::vector<std::string> captured_beside(const fs::path& path) {
-  std::vector<std::string> names;
-  std::error_code unreadable;  // a folder that cannot be listed gives no suggestion
-  fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
-    if (entry.path().string().ends_with(".model.json"))
-      names.push_back(path.has_parent_path() ? entry.path().string() : entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-[[noreturn]] void refuse_unknown(const std::string& name) {
-  std::vector<std::string> known = preset_names(), files = captured_beside(name);
-  known.insert(known.end(), files.begin(), files.end());
-  input_error(
-      "model '{}': no preset is called so (see partita models) and there is no such file; give a preset, a "
-      "config.json "
-      "of Hugging Face or a captured *.model.json{}",
-      name, did_you_mean(name, known));
-}
-
-/// A Hugging Face config by its name, or by what it says where the file was renamed.
-bool is_config(const std::string& file, const std::string& text) {
-  if (file.ends_with(".model.json")) return false;
-  if (fs::path(file).filename() == "config.json") return true;
-  return text.find("\"model_type\"") != std::string::npos && text.find("\"partita.") == std::string::npos;
-}
 
 /// The captured size of dimension `dim` of the batch: of the first batch input that has it. 0 if none has.
 int64_t captured_size(const Model& model, size_t dim) {
@@ -59,19 +26,18 @@ void need_captured(const std::string& file, const char* flag, const char* what, 
                 what, captured, wanted);
 }
 
-Model captured(const ModelInput& input, const std::string& text) {
-  Model model = parse_model(text, input.file);
-  need_captured(input.file, "--batch", "batch", input.batch, captured_size(model, 0));
-  need_captured(input.file, "--seq", "sequence length", input.seq, captured_size(model, 1));
+Model captured(const ModelInput& input, const ModelFile& file) {
+  Model model = parse_model(file.text, file.path);
+  need_captured(file.path, "--batch", "batch", input.batch, captured_size(model, 0));
+  need_captured(file.path, "--seq", "sequence length", input.seq, captured_size(model, 1));
   return model;
 }
 
-Model found(const ModelInput& input) {
-  StepSize size{input.batch, input.seq};
-  if (const Preset* preset = find_preset(input.file)) return build_model(*preset, size);
-  if (!fs::exists(input.file)) refuse_unknown(input.file);
-  std::string text = read_file(input.file);
-  return is_config(input.file, text) ? build_model(text, input.file, size) : captured(input, text);
+Model built(const ModelInput& input, const ModelFile& file) {
+  std::vector<std::string> notes;
+  Model model = build_model(file.text, file.path, {input.batch, input.seq}, &notes);
+  for (const std::string& line : notes) note(input, line);
+  return model;
 }
 
 /// Like CLI::PositiveNumber, without spelling out the largest double.
@@ -87,14 +53,15 @@ CLI::Validator at_least_one() {
 
 }  // namespace
 
-bool is_built(const std::string& file) {
-  if (find_preset(file)) return true;
-  return fs::is_regular_file(file) && is_config(file, read_file(file));
+void note(const ModelInput& input, const std::string& line) {
+  if (input.command) input.command->note(line);
 }
 
-void add_model_input(CLI::App& app, ModelInput& input) {
+void add_model_input(CLI::App& app, ModelInput& input, Command& command) {
+  input.command = &command;
   app.add_option("MODEL", input.file,
-                 "a preset (see partita models), a Hugging Face config.json or a captured *.model.json")
+                 "a preset (see partita models), a Hugging Face config.json or its folder, or a captured "
+                 "*.model.json")
       ->required();
   app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
   app.add_option("--batch", input.batch, "the global batch; a captured file has its own")
@@ -103,8 +70,34 @@ void add_model_input(CLI::App& app, ModelInput& input) {
       ->check(at_least_one());
 }
 
+std::optional<AskedDType> asked_dtype(const ModelInput& input) {
+  if (!input.dtype.empty()) return std::nullopt;
+  ModelFile file = find_model(input.file);
+  if (file.kind != ModelKind::kConfig) return std::nullopt;
+  std::optional<ConfigDType> given = config_dtype(file.text, file.path);
+  if (!given) return std::nullopt;
+  std::optional<DType> dtype = find_dtype(given->name);
+  if (!dtype || !is_floating(*dtype) || is_complex(*dtype))
+    input_error("{}: {}: \"{}\" is no dtype that a step is built in; give --dtype bf16, fp16, float32 or float64",
+                file.path, given->key, given->name);
+  if (*dtype == DType::kFloat32) return std::nullopt;  // as it is built
+  return AskedDType{fmt::format("{}: {} {}", file.path, given->key, given->name), *dtype};
+}
+
+Model load_as_written(const ModelInput& input) {
+  ModelFile file = find_model(input.file);
+  if (file.kind == ModelKind::kPreset)
+    return build_model(*find_preset(file.path), {input.batch, input.seq});
+  return file.kind == ModelKind::kConfig ? built(input, file) : captured(input, file);
+}
+
 Model load(const ModelInput& input) {
-  Model model = found(input);
+  std::optional<AskedDType> asked = asked_dtype(input);
+  Model model = load_as_written(input);
+  if (asked) {
+    note(input, fmt::format("{} taken as --dtype {}", asked->text, dtype_name(asked->dtype)));
+    return retype(std::move(model), asked->dtype);
+  }
   if (input.dtype.empty()) return model;
   return retype(std::move(model), parse_dtype(input.dtype, "--dtype"));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/verb.h"
@@ -11,15 +12,27 @@ namespace partita {
 /// MODEL of the command line, with the flags that change it.
 struct ModelInput {
   std::string file;
-  std::string dtype;           // empty: as captured; float32 where it is built
+  std::string dtype;           // empty: as captured, or as a config.json says; float32 for a preset
   int64_t batch = 0, seq = 0;  // 0: as captured, or the default of what is built
+  Command* command = nullptr;  // is told what a reader should know of the model; null: nobody is
 };
 /// Adds the positional MODEL, --dtype, --batch and --seq. `input` must live until the verb runs.
-void add_model_input(CLI::App& app, ModelInput& input);
-/// Is a step built of it, for any batch and sequence length: of a preset or a Hugging Face config?
-bool is_built(const std::string& file);
+void add_model_input(CLI::App& app, ModelInput& input, Command& command);
+/// Tells `input.command`, if there is one.
+void note(const ModelInput& input, const std::string& line);
+/// The dtype that a config.json names (`dtype`, or `torch_dtype` as transformers 4 has it), where the command
+/// line gives none. None where MODEL is something else, or for float32, as steps are built in it.
+struct AskedDType {
+  std::string text;  // "config.json: torch_dtype bfloat16"
+  DType dtype;
+};
+std::optional<AskedDType> asked_dtype(const ModelInput& input);
+
+/// As `load`, but in float32 where it is built, whatever a config or the command line says of its dtype.
+Model load_as_written(const ModelInput& input);
+
 /// A preset or a Hugging Face config is built, a captured file read and checked; then it is retyped.
-/// InputError says what to give instead where it is none of the three.
+/// InputError says what to give instead where it is none of the three. Notes of a config are told.
 Model load(const ModelInput& input);
 
 /// CLUSTER of the command line, with the flag that changes it.

@@ -90,7 +90,7 @@ void run(const RaceFlags& flags, const Command& command) {
 
 void add_lab_race(CLI::App& app, Command& command) {
   auto flags = std::make_shared<RaceFlags>();
-  add_model_input(app, flags->model);
+  add_model_input(app, flags->model, command);
   app.add_option("PLAN", flags->plans, "plan files of this model; each rank is a thread")->required();
   app.add_option(
          "--rounds", flags->rounds,

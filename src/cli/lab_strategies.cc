@@ -261,7 +261,7 @@ void run(StrategiesFlags& flags, const Command& command) {
 
 void add_lab_strategies(CLI::App& app, Command& command) {
   auto flags = std::make_shared<StrategiesFlags>();
-  add_model_input(app, flags->model);
+  add_model_input(app, flags->model, command);
   add_cluster_input(app, flags->cluster);
   app.add_option("--mesh", flags->mesh,
                  "sizes of the axes that the devices form, outermost first: 8, 2x4, 4x4x4")

@@ -123,7 +123,7 @@ void run(const Options& options, const Command& command) {
 
 void add_lower(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
-  add_model_input(app, options->model);
+  add_model_input(app, options->model, command);
   app.add_option("PLAN", options->plan, "a plan file")->required();
   app.add_option("--dump-dir", options->dump_dir, "write what every phase made into this folder");
   app.add_option("-o,--output", options->output, "write the Program as JSON");

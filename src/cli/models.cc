@@ -76,7 +76,7 @@ void build(const Options& options, const Command& command) {
 
 void add_models(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
-  add_model_input(app, options->model);
+  add_model_input(app, options->model, command);
   app.get_option("MODEL")->required(false);
   app.add_option("-o,--output", options->output, "write the step of MODEL here, as a *.model.json");
   app.footer("Example: partita models llama-3-8b --batch 4 --seq 4096 -o llama.model.json");

@@ -10,6 +10,7 @@
 #include "cli/constants.h"
 #include "cli/ctrl_c.h"
 #include "cli/inputs.h"
+#include "cli/model_file.h"
 #include "cli/plan_request.h"
 #include "cli/pricing.h"
 #include "cli/show_progress.h"
@@ -199,7 +200,7 @@ void run(Options& options, const Command& command) {
 
 void add_plan(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
-  add_model_input(app, options->model);
+  add_model_input(app, options->model, command);
   app.remove_option(app.get_option("--batch"));
   app.add_option("--batch", options->batch, "the global batch; auto: the one with most tokens a second");
   add_plan_request(app, options->request);

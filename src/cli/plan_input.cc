@@ -1,11 +1,9 @@
 #include "cli/plan_input.h"
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "model/build/build.h"
+#include "cli/model_file.h"
 #include "model/retype.h"
 #include "program/certificate.h"
 
@@ -15,8 +13,7 @@ namespace {
 
 // MODEL and PLAN are easily swapped.
 void refuse_models(const std::string& file) {
-  bool model = find_preset(file) || file.ends_with(".model.json") ||
-               (std::filesystem::is_regular_file(file) && is_built(file));
+  bool model = file.ends_with(".model.json") || is_built(file);
   if (model)
     input_error("{}: this is a model, and a plan is needed here; MODEL comes first, then PLAN", file);
 }
@@ -42,8 +39,9 @@ Model load(const ModelInput& input, const Plan& plan) {
     sized.batch = agreed("--batch", "batch", input.batch, plan.batch);
     sized.seq = agreed("--seq", "sequence length", input.seq, plan.seq);
   }
-  Model model = load(sized);
-  if (!input.dtype.empty() || plan.dtype.empty() || plan.dtype == parameter_dtype(model)) return model;
+  if (!input.dtype.empty() || plan.dtype.empty()) return load(sized);
+  Model model = load_as_written(sized);
+  if (plan.dtype == parameter_dtype(model)) return model;
   return retype(std::move(model), parse_dtype(plan.dtype, "plan: dtype"));
 }
 

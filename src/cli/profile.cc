@@ -137,7 +137,7 @@ void run(const Options& options, const Command& command) {
 
 void add_profile(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
-  add_model_input(app, options->model);
+  add_model_input(app, options->model, command);
   app.add_option("--device", options->device, "a device of the library; `partita devices` lists them")
       ->default_str("A100-80GB, with --calibration cpu");
   app.add_option("--depth", options->depth, "parts of a module's path to keep apart")

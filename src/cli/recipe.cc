@@ -131,7 +131,7 @@ void add_recipe(CLI::App& app, Command& command) {
                  "loss-pieces; it gets the "
                  "ranks the sizes below leave")
       ->required();
-  add_model_input(app, options->model);
+  add_model_input(app, options->model, command);
   app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);
   app.add_option("--dp", sizes.dp, "ranks the batch is split over")->check(positive);
   app.add_option("--tp", sizes.tp, "ranks the tensors are split over")->check(positive);

@@ -63,7 +63,7 @@ void run(const Options& options, const Command& command) {
 
 void add_simulate(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
-  add_model_input(app, options->model);
+  add_model_input(app, options->model, command);
   app.add_option("PLAN", options->plan, "a plan file")->required();
   app.add_option("--cluster", options->cluster, "by default the plan's");
   add_calibration_flag(app, options->calibration);

@@ -7,6 +7,7 @@
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
 #include "cli/pricing.h"
+#include "cli/training.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
 #include "plan/recipe.h"
@@ -26,7 +27,12 @@ struct Options {
 
 // Without a plan the model runs on one device, or data parallel over the given ranks.
 Plan plan_of(const Options& options) {
-  if (options.plan.empty()) return recipe(load(options.model), {.dp = std::max<int64_t>(options.ranks, 1)});
+  if (options.plan.empty()) {
+    ModelInput input = options.model;
+    RecipeSpec spec{.dp = std::max<int64_t>(options.ranks, 1)};
+    spec.optimizer = load(TrainingInput{}, input);
+    return recipe(load(input), spec);
+  }
   Plan plan = load_plan(options.plan);
   if (options.ranks && options.ranks != plan.ranks())
     input_error("--ranks {}: the plan is for {} ranks", options.ranks, plan.ranks());
@@ -86,7 +92,7 @@ void run(const Options& options, const Command& command) {
 
 void add_train(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
-  add_model_input(app, options->model);
+  add_model_input(app, options->model, command);
   app.add_option("PLAN", options->plan, "a plan file; without one, data parallel over --ranks");
   app.add_option("--ranks", options->ranks, "threads of this process, one a rank")
       ->check(CLI::Range(1, 1024));

@@ -54,6 +54,18 @@ void set_role(const std::string& setting, Precision& precision) {
   }
 }
 
+/// What a config.json says its model is trained in: as people mean it, with float32 copies beside.
+std::vector<std::string> config_precision(const ModelInput& model) {
+  std::optional<AskedDType> asked = asked_dtype(model);
+  if (!asked) return {};
+  for (const PrecisionRow& row : kPrecisions) {
+    if (row.dtype != dtype_name(asked->dtype)) continue;
+    note(model, fmt::format("{} taken as --precision {}", asked->text, row.name));
+    return {row.name};
+  }
+  return {};  // float64 needs no copies: it is taken as --dtype
+}
+
 }  // namespace
 
 void add_training_input(CLI::App& app, TrainingInput& input) {
@@ -73,7 +85,8 @@ OptimizerSpec load(const TrainingInput& input, ModelInput& model) {
   if (input.clip && !(*input.clip > 0))
     input_error("--clip: is {}, needs to be above 0; leave it out to clip nothing", *input.clip);
   OptimizerSpec optimizer{.name = input.optimizer, .clip = input.clip.value_or(0)};
-  for (const std::string& setting : input.precision) {
+  std::vector<std::string> settings = input.precision.empty() ? config_precision(model) : input.precision;
+  for (const std::string& setting : settings) {
     const PrecisionRow* known = nullptr;
     for (const PrecisionRow& row : kPrecisions)
       if (row.name == setting) known = &row;

@@ -16,7 +16,8 @@ struct TrainingInput {
 /// `input` must live until the verb runs.
 void add_training_input(CLI::App& app, TrainingInput& input);
 
-/// `--precision bf16` and `fp16` also choose the dtype of the model, where --dtype does not.
+/// `--precision bf16` and `fp16` also choose the dtype of the model, where --dtype does not. Without either a
+/// config.json that names one of them is taken as that --precision, with a note.
 OptimizerSpec load(const TrainingInput& input, ModelInput& model);
 
 }  // namespace partita

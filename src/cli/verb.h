@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -18,12 +19,17 @@ struct Command {
   bool quiet = false;
   bool progress = false;
   int exit_code = 0;
+  std::vector<std::string> notes;
 
   /// With --json prints `object` and nothing else on stdout; without it prints `text` (unless --quiet).
   void answer(const Json& object, std::string_view text) const;
 
   /// A part of the text of an answer that is known before the rest; nothing with --json.
   void tell(std::string_view line) const;
+
+  /// What a reader should know beside the answer: one line on stderr (unless --quiet) and an entry of `notes`
+  /// in JSON. A line that was said before is left out.
+  void note(const std::string& line);
 
   /// What the verb is doing, on stderr: only on a terminal or with --progress, never with --quiet.
   /// `facts`: what changes while it does that. Example: say("lowering", "2 of 9").

@@ -6,6 +6,7 @@ namespace partita {
 
 void add_models(CLI::App& app, Command& command);
 void add_devices(CLI::App& app, Command& command);
+void add_capture(CLI::App& app, Command& command);
 void add_profile(CLI::App& app, Command& command);
 void add_recipe(CLI::App& app, Command& command);
 void add_plan(CLI::App& app, Command& command);
@@ -23,6 +24,7 @@ void add_doctor(CLI::App& app, Command& command);
 inline constexpr Verb kVerbs[] = {
     {"models", "list the models that can be built by name, or build one", add_models},
     {"devices", "list the device library, or show a cluster", add_devices},
+    {"capture", "trace the step of a Hugging Face config or of a function, without weights", add_capture},
     {"profile", "say what a training step computes and keeps, by module, without running it", add_profile},
     {"plan", "find the fastest plan that fits, with a bound, and say why the others lost", add_plan},
     {"recipe", "write a plan by name: dp, zero1, zero2, zero3, tp, sp, pipeline and products", add_recipe},

@@ -113,7 +113,7 @@ void run(const Options& options, Command& command) {
 
 void add_verify(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
-  add_model_input(app, options->model);
+  add_model_input(app, options->model, command);
   app.add_option("PLAN", options->plan, "a plan file")->required();
   app.add_option("--ranks", options->ranks, "must be what the plan says");
   app.add_option("--seed", options->seed, "of weights and batches");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,17 @@ const Preset* find_preset(std::string_view name);
 /// Hugging Face module without dropout. InputError where a size does not fit the config.
 Model build_model(const Preset& preset, StepSize size = {});
 
-/// The same from a Hugging Face config.json. InputError for an architecture without a builder.
-Model build_model(std::string_view config, std::string_view where, StepSize size = {});
+/// The same from a Hugging Face config.json. InputError for an architecture without a builder, or a setting
+/// that none honours. `notes`: what a reader should know of it, one sentence each.
+Model build_model(std::string_view config, std::string_view where, StepSize size = {},
+                  std::vector<std::string>* notes = nullptr);
+
+/// The dtype that a config.json names, and the key that names it: "dtype", or "torch_dtype" as transformers 4
+/// has it. None where neither is there.
+struct ConfigDType {
+  std::string key, name;
+};
+std::optional<ConfigDType> config_dtype(std::string_view config, std::string_view where);
 
 /// What a table of models shows: layers and width, as the config says.
 struct ModelShape {

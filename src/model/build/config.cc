@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "model/build/family.h"
 #include "model/build/layers.h"
 
 namespace partita::build {
@@ -13,12 +14,25 @@ namespace {
 // So that no product of sizes in a graph leaves 63 bits.
 constexpr int64_t kLargest = int64_t{1} << 20;
 
+// Of a step that is captured, where the command line says nothing.
+constexpr int64_t kUsualBatch = 8, kUsualSeq = 1024;
+
 }  // namespace
 
-bool Config::has(const char* key) const { return in_.has(key) && !in_[key].raw().is_null(); }
+bool Config::has(const char* key) const {
+  asked_.insert(key);
+  return in_.has(key) && !in_[key].raw().is_null();
+}
+
+void Config::take(const char* key, std::string value) const { defaults_.push_back({key, std::move(value)}); }
 
 int64_t Config::size(const char* key, int64_t fallback) const {
-  return has(key) ? in_[key].integer(1, kLargest) : fallback;
+  if (!has(key)) take(key, fmt::to_string(fallback));
+  return size_or(key, fallback);
+}
+
+int64_t Config::size_or(const char* key, int64_t derived) const {
+  return has(key) ? in_[key].integer(1, kLargest) : derived;
 }
 
 std::optional<int64_t> Config::token(const char* key) const {
@@ -41,7 +55,10 @@ std::string Config::text(const char* key, const std::string& fallback) const {
 }
 
 std::vector<int64_t> Config::sizes(const char* key, const std::vector<int64_t>& fallback) const {
-  if (!has(key)) return fallback;
+  if (!has(key)) {
+    take(key, fmt::format("[{}]", fmt::join(fallback, ", ")));
+    return fallback;
+  }
   std::vector<int64_t> values;
   for (size_t i = 0; i < in_[key].size(); ++i) values.push_back(in_[key][i].integer(1, kLargest));
   if (values.empty()) in_[key].fail("needs at least one number");
@@ -56,8 +73,9 @@ int64_t Config::total(const char* key, int64_t fallback) const {
 }
 
 int64_t Config::labels() const {
-  int64_t named = has("id2label") ? static_cast<int64_t>(in_["id2label"].keys().size()) : 2;
-  int64_t count = size("num_labels", named);
+  bool named = has("id2label");
+  if (!named && !has("num_labels")) take("num_labels", "2");
+  int64_t count = size_or("num_labels", named ? static_cast<int64_t>(in_["id2label"].keys().size()) : 2);
   if (count < 2) in_.fail(fmt::format("a classifier needs at least 2 labels, this one has {}", count));
   return count;
 }
@@ -67,24 +85,31 @@ std::string Config::activation(const char* key, const std::string& fallback) con
   std::vector<std::string> known = activation_names();
   if (std::find(known.begin(), known.end(), name) == known.end())
     in_[key].fail(
-        fmt::format("there is no builder for activation '{}', needs one of {}; or capture the model with "
-                    "partita.capture in Python{}",
-                    name, fmt::join(known, ", "), did_you_mean(name, known)));
+        fmt::format("there is no builder for activation '{}', needs one of {}; or {}{}", name,
+                    fmt::join(known, ", "), capture_it(), did_you_mean(name, known)));
   return name;
 }
 
 void Config::need(const char* key, bool value) const {
   if (boolean(key, value) != value)
-    in_[key].fail(
-        fmt::format("a model with this setting has no builder, needs {}; capture it with partita.capture in "
-                    "Python",
-                    value));
+    in_[key].fail(fmt::format("a model with this setting has no builder, needs {}; {}", value, capture_it()));
 }
 
 void Config::need_divides(const char* key, int64_t value, const char* parts_key, int64_t parts) const {
   if (value % parts != 0)
     in_.fail(
         fmt::format("{} is {}, needs to be a multiple of {}, which is {}", key, value, parts_key, parts));
+}
+
+std::string Config::capture_it() const {
+  std::string file = in_.where();
+  if (file.starts_with("preset ")) return "capture the model with partita.capture in Python";
+  int64_t batch = size_.batch ? size_.batch : kUsualBatch, seq = size_.seq ? size_.seq : kUsualSeq;
+  std::string type = in_["model_type"].text();
+  bool image = in_.has("image_size") && !in_.has("vocab_size");
+  for (const Family& family : families()) image |= family.type == type && !family.text;
+  return fmt::format("capture it: partita capture {} --batch {}{} -o {}.model.json", file, batch,
+                     image ? "" : fmt::format(" --seq {}", seq), type);
 }
 
 }  // namespace partita::build

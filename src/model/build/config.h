@@ -1,21 +1,27 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "base/json.h"
+#include "model/build/build.h"
 
 namespace partita::build {
 
 /// A Hugging Face config, read strictly: a key that is absent or null has its default, one of another type or
-/// out of bounds is an InputError that names it. Keys nobody asks for are left alone, as these files carry
-/// many.
+/// out of bounds is an InputError that names it. It remembers which keys were asked for and which defaults
+/// were taken, so that notes can name the rest (config_notes.h).
 class Config {
  public:
-  Config(const Json& json, std::string where) : in_(json, std::move(where)) {}
+  /// `size`: what the command line gave; zeros where it gave nothing.
+  Config(const Json& json, std::string where, StepSize size = {})
+      : in_(json, std::move(where)), size_(size) {}
 
   bool has(const char* key) const;
-  /// A count or size, at least 1.
+  /// A count or size, at least 1. A default is remembered as taken.
   int64_t size(const char* key, int64_t fallback) const;
+  /// The same where the default follows from other sizes, so that its absence says nothing: `head_dim`.
+  int64_t size_or(const char* key, int64_t derived) const;
   /// An id of a token; none where the key is absent or null.
   std::optional<int64_t> token(const char* key) const;
   double number(const char* key, double fallback) const;
@@ -36,8 +42,24 @@ class Config {
 
   const JsonIn& in() const { return in_; }
 
+  /// Where no builder does: "capture it: partita capture config.json --batch 8 --seq 1024 -o x.model.json".
+  std::string capture_it() const;
+
+  /// A size that the config leaves out, and what was taken.
+  struct Default {
+    std::string key, value;
+  };
+  const std::vector<Default>& defaults() const { return defaults_; }
+  const std::set<std::string>& asked() const { return asked_; }
+
  private:
+  void take(const char* key, std::string value) const;
+
   JsonIn in_;
+  StepSize size_;
+  // Reading is const to the builders; what was read is kept beside it.
+  mutable std::set<std::string> asked_;
+  mutable std::vector<Default> defaults_;
 };
 
 }  // namespace partita::build

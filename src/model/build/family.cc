@@ -4,21 +4,22 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "model/build/config_notes.h"
 
 namespace partita::build {
 namespace {
 
 constexpr Family kFamilies[] = {
-    {"gpt2", "GPT2LMHeadModel", build_gpt2, "n_layer", 12, "n_embd", 768},
-    {"llama", "LlamaForCausalLM", build_llama, "num_hidden_layers", 32, "hidden_size", 4096},
-    {"mistral", "MistralForCausalLM", build_mistral, "num_hidden_layers", 32, "hidden_size", 4096},
-    {"mixtral", "MixtralForCausalLM", build_mixtral, "num_hidden_layers", 32, "hidden_size", 4096},
-    {"bert", "BertForMaskedLM", build_bert, "num_hidden_layers", 12, "hidden_size", 768},
-    {"t5", "T5ForConditionalGeneration", build_t5, "num_layers", 6, "d_model", 512},
-    {"mbart", "MBartForConditionalGeneration", build_mbart, "encoder_layers", 12, "d_model", 1024},
-    {"vit", "ViTForImageClassification", build_vit, "num_hidden_layers", 12, "hidden_size", 768, false},
-    {"swin", "SwinForImageClassification", build_swin, "depths", 12, "embed_dim", 96, false},
-    {"evoformer", "", build_evoformer, "num_blocks", 48, "c_z", 128},
+    {"gpt2", "GPT2LMHeadModel", "GPT2Config", build_gpt2, "n_layer", 12, "n_embd", 768},
+    {"llama", "LlamaForCausalLM", "LlamaConfig", build_llama, "num_hidden_layers", 32, "hidden_size", 4096},
+    {"mistral", "MistralForCausalLM", "MistralConfig", build_mistral, "num_hidden_layers", 32, "hidden_size", 4096},
+    {"mixtral", "MixtralForCausalLM", "MixtralConfig", build_mixtral, "num_hidden_layers", 32, "hidden_size", 4096},
+    {"bert", "BertForMaskedLM", "BertConfig", build_bert, "num_hidden_layers", 12, "hidden_size", 768},
+    {"t5", "T5ForConditionalGeneration", "T5Config", build_t5, "num_layers", 6, "d_model", 512},
+    {"mbart", "MBartForConditionalGeneration", "MBartConfig", build_mbart, "encoder_layers", 12, "d_model", 1024},
+    {"vit", "ViTForImageClassification", "ViTConfig", build_vit, "num_hidden_layers", 12, "hidden_size", 768, false},
+    {"swin", "SwinForImageClassification", "SwinConfig", build_swin, "depths", 12, "embed_dim", 96, false},
+    {"evoformer", "", "the Evoformer builder", build_evoformer, "num_blocks", 48, "c_z", 128},
 };
 
 // Where a config.json is all there is to go by.
@@ -33,16 +34,16 @@ std::vector<std::string> family_names() {
   return names;
 }
 
-const Family& family_of(const JsonIn& in) {
+const Family& family_of(const Config& config) {
+  const JsonIn& in = config.in();
   if (!in.has("model_type"))
     in.fail("there is no model_type, so this is not a Hugging Face config; give the config.json of a model");
   std::string type = in["model_type"].text();
   for (const Family& row : kFamilies)
     if (row.type == type) return row;
-  in["model_type"].fail(
-      fmt::format("there is no builder for '{}', only for {}; capture the model with partita.capture "
-                  "in Python{}",
-                  type, fmt::join(family_names(), ", "), did_you_mean(type, family_names())));
+  in["model_type"].fail(fmt::format("there is no builder for '{}', only for {}; {}{}", type,
+                                    fmt::join(family_names(), ", "), config.capture_it(),
+                                    did_you_mean(type, family_names())));
 }
 
 // A config may belong to another head than the one that is built: a classifier on a language model, for
@@ -52,9 +53,7 @@ void need_head(const Config& config, const Family& family) {
   std::vector<std::string> heads = config.in()["architectures"].texts();
   if (heads.empty() || std::find(heads.begin(), heads.end(), family.head) != heads.end()) return;
   config.in()["architectures"].fail(
-      fmt::format("there is no builder for {}, only for {}; capture the model with "
-                  "partita.capture in Python",
-                  heads[0], family.head));
+      fmt::format("there is no builder for {}, only for {}; {}", heads[0], family.head, config.capture_it()));
 }
 
 StepSize with_default(StepSize size, StepSize fallback) {
@@ -67,13 +66,17 @@ StepSize with_default(StepSize size, StepSize fallback) {
   return step;
 }
 
-Model build(const Json& json, std::string_view where, StepSize size, StepSize fallback) {
-  Config config(json, std::string(where));
-  const Family& family = family_of(config.in());
+Model build(const Json& json, std::string_view where, StepSize size, StepSize fallback,
+            std::vector<std::string>* notes = nullptr) {
+  Config config(json, std::string(where), size);
+  const Family& family = family_of(config);
   need_head(config, family);
+  refuse_unbuilt(config, family);
   if (size.seq && !family.text)
     config.in().fail("--seq: an image model has no sequence length; leave it out");
-  return family.build(config, with_default(size, fallback));
+  Model model = family.build(config, with_default(size, fallback));
+  if (notes) *notes = notes_on(config, family);
+  return model;
 }
 
 }  // namespace
@@ -97,14 +100,27 @@ Model build_model(const Preset& preset, StepSize size) {
   return model;
 }
 
-Model build_model(std::string_view config, std::string_view where, StepSize size) {
-  return build::build(parse_json(config, where), where, size, build::kDefault);
+Model build_model(std::string_view config, std::string_view where, StepSize size,
+                  std::vector<std::string>* notes) {
+  return build::build(parse_json(config, where), where, size, build::kDefault, notes);
+}
+
+std::optional<ConfigDType> config_dtype(std::string_view config, std::string_view where) {
+  Json json = parse_json(config, where);
+  build::Config in(json, std::string(where));
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (in.has(key)) {
+      std::string name = in.text(key, "");
+      if (name.starts_with("torch.")) name.erase(0, 6);
+      return ConfigDType{key, name};
+    }
+  return std::nullopt;
 }
 
 ModelShape shape_of(const Preset& preset) {
   Json json = parse_json(preset.config, preset.name);
   build::Config config(json, std::string(preset.name));
-  const build::Family& family = build::family_of(config.in());
+  const build::Family& family = build::family_of(config);
   return {std::string(family.type), config.total(family.layers_key, family.layers),
           config.size(family.hidden_key, family.hidden)};
 }

@@ -22,7 +22,7 @@ Gpt2 read(const Config& config) {
   c.layers = config.size("n_layer", 12);
   c.hidden = config.size("n_embd", 768);
   c.heads = config.size("n_head", 12);
-  c.inner = config.size("n_inner", 4 * c.hidden);
+  c.inner = config.size_or("n_inner", 4 * c.hidden);
   c.vocabulary = config.size("vocab_size", 50257);
   c.positions = config.size("n_positions", 1024);
   c.eps = config.number("layer_norm_epsilon", 1e-5);
@@ -30,6 +30,7 @@ Gpt2 read(const Config& config) {
   c.tied = config.boolean("tie_word_embeddings", true);
   config.need("scale_attn_weights", true);
   config.need("scale_attn_by_inverse_layer_idx", false);
+  config.need("reorder_and_upcast_attn", false);
   config.need("add_cross_attention", false);
   config.need_divides("n_embd", c.hidden, "n_head", c.heads);
   return c;

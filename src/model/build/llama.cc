@@ -22,22 +22,31 @@ struct Llama {
   std::optional<Mixture> mixture;  // instead of the MLP
 };
 
-Llama read(const Config& config, int64_t inner, std::optional<int64_t> key_heads) {
+// What the configs of these models differ in: their defaults, and which may have a bias.
+struct Usual {
+  int64_t inner;
+  std::optional<int64_t> key_heads;  // none: as many as heads
+  bool biases;
+};
+constexpr Usual kLlama = {11008, std::nullopt, true}, kMistral = {14336, 8, false};
+
+Llama read(const Config& config, const Usual& usual) {
   Llama c;
   c.layers = config.size("num_hidden_layers", 32);
   c.hidden = config.size("hidden_size", 4096);
   c.heads = config.size("num_attention_heads", 32);
-  c.key_heads = config.size("num_key_value_heads", key_heads.value_or(c.heads));
-  c.inner = config.size("intermediate_size", inner);
+  c.key_heads = usual.key_heads ? config.size("num_key_value_heads", *usual.key_heads)
+                                : config.size_or("num_key_value_heads", c.heads);
+  c.inner = config.size("intermediate_size", usual.inner);
   c.vocabulary = config.size("vocab_size", 32000);
   c.eps = config.number("rms_norm_eps", 1e-6);
   c.activation = config.activation("hidden_act", "silu");
   c.tied = config.boolean("tie_word_embeddings", false);
-  c.attention_bias = config.boolean("attention_bias", false);
-  c.mlp_bias = config.boolean("mlp_bias", false);
+  c.attention_bias = usual.biases && config.boolean("attention_bias", false);
+  c.mlp_bias = usual.biases && config.boolean("mlp_bias", false);
   c.padding = config.token("pad_token_id").value_or(-1);
   if (!config.has("head_dim")) config.need_divides("hidden_size", c.hidden, "num_attention_heads", c.heads);
-  c.width = config.size("head_dim", c.hidden / c.heads);
+  c.width = config.size_or("head_dim", c.hidden / c.heads);
   config.need_divides("num_attention_heads", c.heads, "num_key_value_heads", c.key_heads);
   config.need_divides("head_dim", c.width, "2", 2);
   need_plain_rotary(config);
@@ -117,36 +126,37 @@ Model build(const std::string& name, const Llama& c, StepSize size) {
 }  // namespace
 
 Model build_llama(const Config& config, StepSize size) {
-  return build("llama", read(config, 11008, std::nullopt), size);
+  return build("llama", read(config, kLlama), size);
 }
 
 namespace {
 
 void need_window(const Config& config, std::optional<int64_t> fallback, int64_t seq) {
   int64_t window =
-      config.in().has("sliding_window") ? config.size("sliding_window", seq) : fallback.value_or(seq);
+      config.in().has("sliding_window") ? config.size_or("sliding_window", seq) : fallback.value_or(seq);
   if (seq > window)
     config.in().fail(fmt::format(
         "a sequence of {} needs the sliding window of {}, which has no builder; take a sequence up to "
-        "{}, or capture the model with partita.capture in Python",
-        seq, window, window));
+        "{}, or {}",
+        seq, window, window, config.capture_it()));
 }
 
 }  // namespace
 
 Model build_mistral(const Config& config, StepSize size) {
-  Llama c = read(config, 14336, 8);
-  c.attention_bias = c.mlp_bias = false;
+  Llama c = read(config, kMistral);
   need_window(config, 4096, size.seq);
   return build("mistral", c, size);
 }
 
 Model build_mixtral(const Config& config, StepSize size) {
-  Llama c = read(config, 14336, 8);
-  c.attention_bias = c.mlp_bias = false;
+  Llama c = read(config, kMistral);
   c.eps = config.number("rms_norm_eps", 1e-5);
   need_window(config, std::nullopt, size.seq);
   config.need("output_router_logits", false);
+  if (config.number("router_jitter_noise", 0) != 0)
+    config.in()["router_jitter_noise"].fail(
+        fmt::format("noise in the router has no builder, needs 0; {}", config.capture_it()));
   Mixture m{config.size("num_local_experts", 8), config.size("num_experts_per_tok", 2), c.hidden, c.inner};
   m.factor = config.number("capacity_factor", 0);
   m.activation = c.activation;

@@ -20,6 +20,12 @@ TensorId turn(Graph& g, const Rotary& rotary, TensorId x) {
   return add(g, straight, mul(g, turned_half(g, x), rotary.sin));
 }
 
+void need_whole_width(const JsonIn& rope, const Config& config) {
+  constexpr const char* kShare = "partial_rotary_factor";
+  if (rope.has(kShare) && rope[kShare].number() != 1)
+    rope[kShare].fail(fmt::format("positions on a part of the width have no builder, needs 1; {}", config.capture_it()));
+}
+
 }  // namespace
 
 void declare_rotary(Graph& g, const std::string& module, int64_t width) {
@@ -48,14 +54,14 @@ void need_plain_rotary(const Config& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!config.has(key)) continue;
     JsonIn rope = config.in()[key];
+    need_whole_width(rope, config);
     const char* kind = rope.has("rope_type") ? "rope_type" : "type";
     if (!rope.has(kind)) continue;
     std::string type = rope[kind].text();
     if (std::find(plain.begin(), plain.end(), type) == plain.end())
       rope[kind].fail(
-          fmt::format("there is no builder for '{}' positions, needs one of {}; or capture the model with "
-                      "partita.capture in Python",
-                      type, fmt::join(plain, ", ")));
+          fmt::format("there is no builder for '{}' positions, needs one of {}; or {}", type,
+                      fmt::join(plain, ", "), config.capture_it()));
   }
 }
 

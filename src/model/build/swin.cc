@@ -37,8 +37,8 @@ void need_whole_windows(const Config& config, const Swin& c) {
     if (stage.side < c.window || stage.side % c.window != 0)
       config.in().fail(
           fmt::format("stage {} has {} x {} patches, which windows of {} do not cover evenly; that has no "
-                      "builder, capture the model with partita.capture in Python",
-                      stage.index, stage.side, stage.side, c.window));
+                      "builder, {}",
+                      stage.index, stage.side, stage.side, c.window, config.capture_it()));
     config.need_divides("the width of a stage", stage.width, "its num_heads", stage.heads);
   }
 }

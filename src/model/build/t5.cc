@@ -21,7 +21,7 @@ struct T5 {
 T5 read(const Config& config) {
   T5 c;
   c.encoder_layers = config.size("num_layers", 6);
-  c.decoder_layers = config.size("num_decoder_layers", c.encoder_layers);
+  c.decoder_layers = config.size_or("num_decoder_layers", c.encoder_layers);
   c.hidden = config.size("d_model", 512);
   c.heads = config.size("num_heads", 8);
   c.width = config.size("d_kv", 64);
@@ -38,9 +38,8 @@ T5 read(const Config& config) {
   c.gated = projection == "gated-gelu";
   if (!c.gated && projection != "relu")
     config.in()["feed_forward_proj"].fail(
-        fmt::format("there is no builder for '{}', needs relu or gated-gelu; or capture the model with "
-                    "partita.capture in Python",
-                    projection));
+        fmt::format("there is no builder for '{}', needs relu or gated-gelu; or {}", projection,
+                    config.capture_it()));
   c.activation = c.gated ? "gelu_new" : "relu";
   return c;
 }
