@@ -9,6 +9,7 @@ if(PARTITA_TORCH)
   partita_test(parity run_collective_test torch)
   partita_test(parity run_workspace_test torch)
   partita_test(parity run_lowered_test torch lower)
+  partita_test(parity run_recover_test torch lower)
 endif()
 
 # The loop on clocks and with faults: a command, and a share of it a test.

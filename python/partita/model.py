@@ -10,6 +10,7 @@ import torch
 
 from .batches import check_tensors
 from .errors import InputError
+from .files import save_tensors, write_whole
 from .native import library
 from .random import STATE
 
@@ -56,12 +57,10 @@ class Model:
         if not path.name.endswith(SUFFIX):
             raise InputError(str(path), "a captured model needs a name that the command recognises",
                              f"call it {path.name.split('.')[0]}{SUFFIX}")
-        path.write_text(self.to_json())
+        write_whole(path, self.to_json())
         if self.constants:
-            from safetensors.torch import save_file
-
             values = {name: value.detach().contiguous().clone() for name, value in self.constants.items()}
-            save_file(values, path.with_name(path.name.removesuffix(SUFFIX) + ".constants.safetensors"))
+            save_tensors(values, path.with_name(path.name.removesuffix(SUFFIX) + ".constants.safetensors"))
 
     def run(self, module, batch, seed: int = 0) -> Result:
         """One forward and backward on one device by the compiled executor; `module` gives the weights and keeps them.

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from .errors import Infeasible, InputError
+from .files import write_whole
 from .model import SUFFIX, Model
 from .native import command
 
@@ -77,7 +78,7 @@ class Plan:
         return json.dumps(self.data, indent=1) + "\n"
 
     def save(self, path) -> None:
-        Path(path).write_text(self.to_json())
+        write_whole(path, self.to_json())
 
     @staticmethod
     def parse(text: str, where: str = "plan") -> "Plan":
