@@ -1,5 +1,6 @@
 partita_script(unit papers_table ${PROJECT_SOURCE_DIR}/examples/papers/table.py $<TARGET_FILE:partita> osdp)
 partita_script(unit cli_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/cli_test.py $<TARGET_FILE:partita>)
+partita_script(unit answers_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/answers_test.py $<TARGET_FILE:partita>)
 partita_script(unit devices_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/devices_test.py $<TARGET_FILE:partita>)
 partita_script(golden cases ${CMAKE_CURRENT_SOURCE_DIR}/cases.py $<TARGET_FILE:partita> ${CMAKE_CURRENT_SOURCE_DIR}/golden)
 partita_script(errors cases ${CMAKE_CURRENT_SOURCE_DIR}/cases.py $<TARGET_FILE:partita> ${CMAKE_CURRENT_SOURCE_DIR}/errors)

@@ -122,8 +122,8 @@ SearchResult least_memory_plans(double slowdown, const Model& model, const Searc
   all.bound = 0;
   rank(Objective::kMemory, request.top, all);
   Judge judge(model, request);
-  for (const Candidate& candidate : all.fitting)
-    if (candidate.lowered) judge.certify(candidate.plan);
+  for (Candidate& candidate : all.fitting)
+    if (candidate.lowered) judge.certify(candidate.plan), candidate.certified = true;
   return all;
 }
 
