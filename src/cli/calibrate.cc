@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/checks.h"
 #include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/measure_plans.h"
@@ -16,6 +17,7 @@
 #include "model/retype.h"
 #include "profile/calibration_steps.h"
 #include "profile/step.h"
+#include "run/host_memory.h"
 #include "run/safetensors.h"
 #include "run/threads/measure_transfers.h"
 #include "simulate/simulate.h"
@@ -271,6 +273,7 @@ Cluster cluster_of(const Options& options) {
 }
 
 void run(const Options& options, const Command& command) {
+  need_one_process("calibrate");
   Cluster cluster = cluster_of(options);
   std::vector<Probe> probes = probes_of(options);
   std::vector<Measured> measured = measure_all(probes, options.rounds, command);
@@ -322,7 +325,7 @@ void add_calibrate(CLI::App& app, Command& command) {
                  "values of the batch by name, F.safetensors, for a step that keeps what a batch does");
   app.add_option("--rounds", options->rounds, "runs of every step; the middle one counts")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number(1, 1000));
   app.add_option("-o,--output", options->output, "the file to write, for --calibration of other verbs")
       ->required();
   app.footer("Example: partita calibrate -o this-machine.json");

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/race.h"
 #include "cluster/library.h"
+#include "run/host_memory.h"
 
 namespace partita {
 namespace {
@@ -20,6 +21,7 @@ std::string why(const Candidate& candidate, const Candidate& fastest) {
 }  // namespace
 
 void check_can_run(const SearchRequest& request) {
+  need_one_process("plan --measure");
   const Cluster& cluster = request.prices.cluster();
   if (!on_cpu(cluster))
     input_error("--measure: only ranks on this CPU can be run, and the cluster is {}; try --cluster 2xcpu",

@@ -86,14 +86,15 @@ Fault parse_fault(const std::string& text) {
 
 void add_clock_flags(CLI::App& app, ClockInput& input) {
   app.add_option("--clock", input.clock,
-                 "real; virtual: predicted time passes, exactly; emulated: ranks sleep for it");
+                 "real; virtual: predicted time passes, exactly; emulated: ranks sleep for it")
+      ->capture_default_str();
   app.add_option("--forward-seconds", input.forward,
                  "virtual, emulated: every forward body takes this, backward twice as much");
   app.add_option("--link-delay", input.link_delay, "virtual, emulated: seconds a message is on its way");
   app.add_option("--link-rate", input.link_rate,
                  "virtual, emulated: bytes per second from a rank to another");
   app.add_option("--trace", input.trace, "write a Chrome trace of the last step");
-  app.add_option("--deadline", input.deadline, "seconds without progress that end the run");
+  app.add_option("--deadline", input.deadline, "seconds without progress that end the run; by default 60 and a hundred predicted steps");
   app.add_option("--inject", input.fault, "a fault for tests: RANK:STEP:ACTION:throw or :stall")->group("");
 }
 

@@ -3,11 +3,12 @@
 #include <memory>
 
 #include "base/error.h"
+#include "cli/headline.h"
 #include "cli/plan_input.h"
+#include "cli/prediction.h"
 #include "cli/pricing.h"
 #include "cli/show_progress.h"
 #include "cli/verbs.h"
-#include "cluster/library.h"
 #include "search/changes.h"
 #include "search/judge.h"
 
@@ -16,7 +17,8 @@ namespace {
 
 struct Options {
   std::vector<std::string> plans;
-  std::string model, cluster, calibration;
+  ClusterInput cluster;
+  std::string model, calibration;
 };
 
 /// The model that a plan names, or the one that is given instead.
@@ -30,29 +32,39 @@ Model model_of(const Options& options, const Plan& plan, const std::string& file
   return model;
 }
 
-SearchRequest request_of(const Options& options, const Plan& plan, const std::string& file) {
-  std::string cluster = options.cluster.empty() ? plan.cluster : options.cluster;
-  if (cluster.empty()) input_error("{}: cluster: the plan names none; say --cluster", file);
-  SearchRequest request{.prices = prices_of(read_cluster(cluster), options.calibration)};
-  request.memory = plan.memory > 0 ? plan.memory : least_memory(request.prices.cluster());
-  request.optimizer = plan.optimizer;
-  return request;
+/// What plans are looked at with, and where its limit of memory comes from.
+struct Request {
+  SearchRequest search;
+  MemoryLimit limit;
+};
+
+Request request_of(const Options& options, const Plan& plan, const std::string& file) {
+  Prices prices = prices_of(cluster_of(options.cluster, plan, file), options.calibration);
+  MemoryLimit limit = limit_of(options.cluster, prices.cluster(), plan);
+  SearchRequest search{.prices = std::move(prices)};
+  search.memory = limit.limit;
+  search.optimizer = plan.optimizer;
+  return {std::move(search), limit};
 }
 
 void run_explain(const Options& options, const Command& command) {
   const std::string& file = options.plans.front();
   Plan plan = load_plan(file);
   Model model = model_of(options, plan, file);
-  SearchRequest request = request_of(options, plan, file);
+  auto [request, limit] = request_of(options, plan, file);
   request.progress = show_progress(command);
   request.progress({"lowering and certifying the plan"});
   Candidate mine = judged(model, plan, request);
-  Json json = {{"summary", plan.summary},
-               {"step_seconds", mine.step_seconds},
-               {"peak_bytes", mine.peak_bytes},
-               {"reasons", Json::array()}};
+  Json json = {{"summary", plan.summary},          {"step_seconds", mine.step_seconds},
+               {"peak_bytes", mine.peak_bytes},    {"dtype", plan.dtype},
+               {"fits", mine.fits},                {"limit_bytes", limit.limit},
+               {"reserve_bytes", limit.reserve},   {"reasons", Json::array()}};
   write_tier(request.prices, json);
-  std::string text = fmt::format("{} on {}\n", plan.summary, request.prices.cluster().name);
+  const Cluster& cluster = request.prices.cluster();
+  std::string text = fmt::format("{} on {}, {}\n", plan.summary, cluster.name,
+                                 show_dtype(plan.dtype, plan.optimizer));
+  text += fmt::format("{}; limit {} per device\n", show_fit(limit, mine.worst_peak()), to_text(limit));
+  text += precision_hint(plan.dtype, cluster);
   for (const Reason& reason : explain(model, plan, request)) {
     json["reasons"].push_back({{"kind", reason.kind}, {"text", reason.text}, {"seconds", reason.seconds}});
     text += fmt::format("{:<13} {}\n", reason.kind, reason.text);
@@ -97,9 +109,13 @@ std::string show_categories(const Difference& difference) {
   return text;
 }
 
-Json write(const Difference& difference) {
+Json write(const Difference& difference, const MemoryLimit& limit) {
   const auto& [before, after, changes, turns] = difference;
-  Json json = {{"changes", Json::array()},
+  Json json = {{"fits", {before.candidate.fits, after.candidate.fits}},
+               {"dtype", {before.candidate.plan.dtype, after.candidate.plan.dtype}},
+               {"limit_bytes", limit.limit},
+               {"reserve_bytes", limit.reserve},
+               {"changes", Json::array()},
                {"turns", Json::array()},
                {"step_seconds", {before.candidate.step_seconds, after.candidate.step_seconds}},
                {"peak_bytes", {before.candidate.worst_peak(), after.candidate.worst_peak()}}};
@@ -118,12 +134,17 @@ Json write(const Difference& difference) {
   return json;
 }
 
-std::string show(const Difference& difference) {
+std::string show(const Candidate& one, const MemoryLimit& limit) {
+  return fmt::format("{}: {}, {}, {}; {}\n", one.plan.summary, show_dtype(one.plan.dtype, one.plan.optimizer),
+                     show_seconds(one.step_seconds), show_bytes(one.worst_peak()),
+                     show_fit(limit, one.worst_peak()));
+}
+
+std::string show(const Difference& difference, const MemoryLimit& limit, const Cluster& cluster) {
   const auto& [before, after, changes, turns] = difference;
-  std::string text;
-  for (const PlanCosts* plan : {&before, &after})
-    text += fmt::format("{}: {}, {}\n", plan->candidate.plan.summary,
-                        show_seconds(plan->candidate.step_seconds), show_bytes(plan->candidate.worst_peak()));
+  std::string text = show(before.candidate, limit) + show(after.candidate, limit);
+  text += fmt::format("limit {} per device\n", to_text(limit));
+  text += precision_hint(before.candidate.plan.dtype, cluster);
   if (changes.empty()) return text + "They run the same.\n";
   text += show_categories(difference);
   for (const Change& change : changes) text += show_change(change);
@@ -149,8 +170,9 @@ void run_diff(const Options& options, const Command& command) {
   Plan from = load_plan(file), to = load_plan(options.plans.back());
   need_same_step(from, to, options.plans);
   Model model = model_of(options, from, file);
-  Difference found = difference(model, from, to, request_of(options, from, file));
-  command.answer(write(found), show(found));
+  auto [request, limit] = request_of(options, from, file);
+  Difference found = difference(model, from, to, request);
+  command.answer(write(found, limit), show(found, limit, request.prices.cluster()));
 }
 
 void add_options(CLI::App& app, Options& options, int count) {
@@ -158,7 +180,7 @@ void add_options(CLI::App& app, Options& options, int count) {
       ->required()
       ->expected(count);
   app.add_option("--model", options.model, "the model, where the plan's is no preset");
-  app.add_option("--cluster", options.cluster, "another cluster than the plan's");
+  add_cluster_input(app, options.cluster, "by default the plan's");
   add_calibration_flag(app, options.calibration);
 }
 

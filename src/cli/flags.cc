@@ -1,5 +1,7 @@
 #include "cli/flags.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/names.h"
 
@@ -46,12 +48,70 @@ std::string first_leftover(const CLI::App& root) {
 [[noreturn]] void refuse_leftover(const CLI::App& verb, const std::string& word) {
   std::string name = full_name(verb);
   std::string flag = word.substr(0, word.find('='));
+  std::vector<std::string> known = flags_of(verb);
+  if (std::find(known.begin(), known.end(), flag) != known.end())
+    input_error("{}: {} stands before the verb; write {} ... {}", name, flag, name, flag);
   if (word.starts_with("-"))
-    input_error("{}: unknown flag {}; see {} --help{}", name, flag, name, did_you_mean(flag, flags_of(verb)));
+    input_error("{}: unknown flag {}; see {} --help{}", name, flag, name, did_you_mean(flag, known));
   if (!verbs_of(verb).empty())
     input_error("{}: unknown verb '{}'; see {} --help{}", name, word, name,
                 did_you_mean(word, verbs_of(verb)));
   input_error("{}: '{}' is one argument too many; see {} --help", name, word, name);
+}
+
+/// The option that CLI11 means by a name, with what its help says of it; null: none.
+const CLI::Option* option_of(const CLI::App& verb, const std::string& name) {
+  return name.empty() ? nullptr : verb.get_option_no_throw(name);
+}
+
+std::string help_of(const CLI::App& verb, const std::string& name) {
+  const CLI::Option* option = option_of(verb, name);
+  return option ? option->get_description() : name;
+}
+
+/// What stands between two texts; "" where they are not there.
+std::string between(const std::string& text, std::string_view before, std::string_view after) {
+  size_t begin = text.find(before), end = text.find(after, begin == text.npos ? 0 : begin + before.size());
+  if (begin == text.npos || end == text.npos) return "";
+  return text.substr(begin + before.size(), end - begin - before.size());
+}
+
+/// A sentence of the parser, and how we say it. `name`: of the option; `rest`: what follows `marker`.
+struct ParserSentence {
+  std::string_view before, marker;
+  std::string (*ours)(const CLI::App& verb, const std::string& name, const std::string& rest);
+};
+const ParserSentence kSentences[] = {
+    {"", " is required",
+     [](const CLI::App& verb, const std::string& name, const std::string&) {
+       return fmt::format("{} is missing: {}", name, help_of(verb, name));
+     }},
+    {"", ": At least ",
+     [](const CLI::App& verb, const std::string& name, const std::string& rest) {
+       return fmt::format("needs {}, got {}", help_of(verb, name), rest.substr(rest.rfind(' ') + 1));
+     }},
+    {"", ": At Most ",
+     [](const CLI::App& verb, const std::string& name, const std::string& rest) {
+       return fmt::format("needs {}, got {}", help_of(verb, name), rest.substr(rest.rfind(' ') + 1));
+     }},
+    {"", ": 1 required ",
+     [](const CLI::App& verb, const std::string& name, const std::string&) {
+       return fmt::format("{} needs a value: {}", name, help_of(verb, name));
+     }},
+    {"Could not convert: ", " = ",
+     [](const CLI::App& verb, const std::string& name, const std::string& rest) {
+       return fmt::format("{}: \"{}\" is not a number: {}", name, rest, help_of(verb, name));
+     }},
+};
+
+/// The parser's own sentence where we have none.
+std::string in_our_words(const CLI::App& verb, const std::string& text) {
+  for (const auto& [before, marker, ours] : kSentences) {
+    std::string name = between(text, before, marker);
+    if (!option_of(verb, name)) continue;
+    return ours(verb, name, text.substr(text.find(marker) + marker.size()));
+  }
+  return text;
 }
 
 void add_flag(CLI::App& app, const char* name, bool& value, const char* help) {
@@ -77,7 +137,7 @@ void refuse(const CLI::App& app, const CLI::ParseError& error) {
   std::string name = full_name(verb);
   if (!verbs_of(verb).empty())
     input_error("{}: say which one: {}; see {} --help", name, fmt::join(verbs_of(verb), ", "), name);
-  input_error("{}: {}; see {} --help", name, error.what(), name);
+  input_error("{}: {}; see {} --help", name, in_our_words(verb, error.what()), name);
 }
 
 }  // namespace partita

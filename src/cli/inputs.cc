@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "cli/checks.h"
 #include "cli/model_file.h"
 #include "cluster/library.h"
 #include "model/build/build.h"
@@ -40,17 +41,6 @@ Model built(const ModelInput& input, const ModelFile& file) {
   return model;
 }
 
-/// Like CLI::PositiveNumber, without spelling out the largest double.
-CLI::Validator at_least_one() {
-  auto wrong = [](const std::string& text) {
-    bool whole = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-    return whole && text.find_first_not_of('0') != text.npos
-               ? std::string()
-               : fmt::format("\"{}\" is not a whole number of 1 or more", text);
-  };
-  return {wrong, "POSITIVE"};
-}
-
 }  // namespace
 
 void note(const ModelInput& input, const std::string& line) {
@@ -65,9 +55,9 @@ void add_model_input(CLI::App& app, ModelInput& input, Command& command) {
       ->required();
   app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
   app.add_option("--batch", input.batch, "the global batch; a captured file has its own")
-      ->check(at_least_one());
+      ->check(whole_number(1));
   app.add_option("--seq", input.seq, "the sequence length; a captured file has its own")
-      ->check(at_least_one());
+      ->check(whole_number(1));
 }
 
 std::optional<AskedDType> asked_dtype(const ModelInput& input) {
@@ -102,20 +92,23 @@ Model load(const ModelInput& input) {
   return retype(std::move(model), parse_dtype(input.dtype, "--dtype"));
 }
 
-void add_cluster_input(CLI::App& app, ClusterInput& input) {
-  app.add_option("--cluster", input.cluster,
-                 "8xA100-80GB, 4x8xH100-80GB (nodes x devices), 4xcpu or a JSON file")
-      ->required();
-  app.add_option("--memory", input.memory, "bytes each device may use: 80GiB, 80GB, 123456");
+void add_cluster_input(CLI::App& app, ClusterInput& input, const std::string& help) {
+  CLI::Option* cluster = app.add_option(
+      "--cluster", input.cluster,
+      "8xA100-80GB, 4x8xH100-80GB (nodes x devices), 4xcpu or a JSON file" + (help.empty() ? "" : "; " + help));
+  if (help.empty()) cluster->required();
+  app.add_option("--memory", input.memory,
+                 "bytes each device may use at most: 80GiB, 80GB, 123456; by default all but the reserve");
+  app.add_option("--reserve", input.reserve,
+                 fmt::format("of each device, for context, fragmentation and buffers of communication: 4GiB, "
+                             "8%, 0; by default {:.2g}% of an accelerator, nothing of a CPU",
+                             100 * kReserveShare));
 }
 
-Cluster load(const ClusterInput& input) {
-  Cluster cluster = read_cluster(input.cluster);
-  if (input.memory.empty()) return cluster;
-  cluster.device.memory = parse_bytes(input.memory, "--memory");
-  for (Section& section : cluster.others) section.device.memory = cluster.device.memory;
-  if (cluster.device.memory < 1) input_error("--memory: 0 bytes hold nothing; write for example 80GiB");
-  return cluster;
+Cluster load(const ClusterInput& input) { return read_cluster(input.cluster); }
+
+MemoryLimit limit_of(const ClusterInput& input, const Cluster& cluster, Bytes planned) {
+  return memory_limit(cluster, {.memory = input.memory, .reserve = input.reserve, .planned = planned});
 }
 
 }  // namespace partita

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/verb.h"
-#include "cluster/cluster.h"
+#include "cluster/memory_limit.h"
 #include "model/model.h"
 
 namespace partita {
@@ -35,13 +35,16 @@ Model load_as_written(const ModelInput& input);
 /// InputError says what to give instead where it is none of the three. Notes of a config are told.
 Model load(const ModelInput& input);
 
-/// CLUSTER of the command line, with the flag that changes it.
+/// CLUSTER of the command line, with the flags that say how much of its memory may be used.
 struct ClusterInput {
   std::string cluster;
-  std::string memory;  // bytes of each device; empty: as the cluster says
+  std::string memory, reserve;  // as memory_limit.h reads them; empty: not given
 };
-/// Adds --cluster (required) and --memory. `input` must live until the verb runs.
-void add_cluster_input(CLI::App& app, ClusterInput& input);
+/// Adds --cluster, --memory and --reserve, and says that --cluster is required unless `help` says what is
+/// taken without it. `input` must live until the verb runs.
+void add_cluster_input(CLI::App& app, ClusterInput& input, const std::string& help = "");
 Cluster load(const ClusterInput& input);
+/// What a plan may use of each device. `planned`: the limit that the plan at hand was made for; 0: none.
+MemoryLimit limit_of(const ClusterInput& input, const Cluster& cluster, Bytes planned = 0);
 
 }  // namespace partita

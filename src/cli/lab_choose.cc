@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "choose/least_budget.h"
 #include "choose/sweep.h"
+#include "cli/checks.h"
 #include "cli/lab.h"
 
 namespace partita {
@@ -164,7 +165,7 @@ void add_lab_choose(CLI::App& app, Command& command) {
   app.add_option("--budget", flags->budget, "bytes, 80GiB: instead of what the file says");
   app.add_option("--effort", flags->effort,
                  "1 to 5, each ten times the work where a proof is hard; default 3")
-      ->check(CLI::Range(1, 5));
+      ->check(whole_number(1, 5));
   app.footer("Example: partita lab choose --options options.json --budget 8GiB");
   app.callback([flags, &command] { run(*flags, command); });
 }

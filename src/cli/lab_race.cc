@@ -3,12 +3,14 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "cli/checks.h"
 #include "cli/constants.h"
 #include "cli/lab.h"
 #include "cli/plan_input.h"
 #include "cli/pricing.h"
 #include "cli/race.h"
 #include "cluster/library.h"
+#include "run/host_memory.h"
 #include "simulate/simulate.h"
 
 namespace partita {
@@ -73,6 +75,7 @@ Json to_json(const std::vector<Entry>& entries, const std::vector<RaceTime>& tim
 }
 
 void run(const RaceFlags& flags, const Command& command) {
+  need_one_process("lab race");
   Model model = load(flags.model, load_plan(flags.plans.front()));
   std::vector<Entry> entries;
   std::vector<Plan> plans;
@@ -97,7 +100,7 @@ void add_lab_race(CLI::App& app, Command& command) {
          "in which all run, some steps each; those that may be the fastest then run up to three times "
          "as many more")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number(1, 1000));
   add_calibration_flag(app, flags->calibration);
   app.footer("Example: partita lab race gpt2.model.json dp.json zero1.json --rounds 5");
   app.callback([flags, &command] { run(*flags, command); });

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/checks.h"
 #include "cli/inputs.h"
 #include "cli/lab.h"
 #include "cli/pricing.h"
@@ -236,7 +237,8 @@ void run(StrategiesFlags& flags, const Command& command) {
       .mesh = parse_mesh(flags.mesh, cluster),
       .upkeep = {
           .optimizer = optimizer, .grad = optimizer.precision.grad, .master = optimizer.precision.master}};
-  if (!flags.cluster.memory.empty()) request.memory = parse_bytes(flags.cluster.memory, "--memory");
+  bool limited = !flags.cluster.memory.empty() || !flags.cluster.reserve.empty();
+  if (limited) request.memory = limit_of(flags.cluster, cluster).limit;
   Prices prices = prices_of(cluster, flags.calibration);
   double start = cpu_seconds();
   Model model = load(flags.model);
@@ -270,7 +272,7 @@ void add_lab_strategies(CLI::App& app, Command& command) {
                "equal layers may differ; without it all but the first take the same options");
   app.add_option("--effort", flags->effort,
                  "1 to 5, each eight times the work where a proof is hard; default 3")
-      ->check(CLI::Range(1, 5));
+      ->check(whole_number(1, 5));
   add_training_input(app, flags->training);
   add_calibration_flag(app, flags->calibration);
   app.add_option("--mps", flags->mps, "write the problem here, for any other solver");

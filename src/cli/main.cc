@@ -22,6 +22,10 @@ int fail(int code, const char* kind, const std::exception& error) {
 int run(int argc, char** argv) {
   CLI::App app{"Partita plans, proves, simulates and runs a PyTorch training step on many devices.",
                "partita"};
+  app.footer(
+      "Every verb has --help with an example, and --json.\n"
+      "Exit codes: 0 done, 1 nothing fits, 2 wrong input or usage, 3 verification failed, 4 a run failed, 70 a bug "
+      "in partita.");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", "partita " PARTITA_VERSION);
   Command command;

@@ -6,16 +6,20 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/checks.h"
 #include "cli/choose_by_run.h"
 #include "cli/constants.h"
 #include "cli/ctrl_c.h"
+#include "cli/headline.h"
 #include "cli/inputs.h"
 #include "cli/model_file.h"
 #include "cli/plan_request.h"
 #include "cli/pricing.h"
 #include "cli/show_progress.h"
+#include "cli/throughput.h"
 #include "cli/training.h"
 #include "cli/verbs.h"
+#include "model/retype.h"
 #include "search/batch_sweep.h"
 #include "search/cost_book.h"
 #include "search/least.h"
@@ -33,44 +37,82 @@ struct Options {
   int rounds = 0;  // in which plans are really run; 0: none is
 };
 
-std::string table(const SearchResult& result, const SearchRequest& request) {
+/// The model of a batch and the answer for it.
+struct Found {
+  Model model;
+  SearchResult result;
+};
+
+std::string show_row(const Candidate& c, size_t width) {
+  std::string proved = c.lowered && !c.certified ? ", simulated but not proved" : "";
+  return fmt::format("{:<{}} {:>10} {:>12}  {}{}\n", c.plan.summary, width, show_seconds(c.step_seconds),
+                     show_bytes(c.worst_peak()), c.reason, proved);
+}
+
+/// The answer, then what was lowered and simulated, then what is only estimated.
+std::string table(const SearchResult& result) {
   size_t width = 36;
   for (const Candidate& candidate : result.fitting) width = std::max(width, candidate.plan.summary.size());
-  std::string text = fmt::format("{:<{}} {:>10} {:>12}  {}\n", "plan", width, "step", "peak/device", "why");
+  std::string checked =
+      fmt::format("{:<{}} {:>10} {:>12}  {}\n", "plan", width, "step", "peak/device", "why");
+  std::string unchecked;
   for (const Candidate& c : result.fitting)
-    text += fmt::format("{:<{}} {:>10} {:>12}  {}{}\n", c.plan.summary, width, show_seconds(c.step_seconds),
-                        show_bytes(c.worst_peak()), c.reason, c.lowered ? "" : " (estimated)");
+    (c.lowered || &c == &result.fitting.front() ? checked : unchecked) += show_row(c, width);
+  if (unchecked.empty()) return checked;
+  return checked + "not checked, estimated by costs of units alone:\n" + unchecked;
+}
+
+std::string headline(const Found& found, const PlanRequest& request) {
+  const Candidate& best = found.result.fitting.front();
+  const Cluster& cluster = request.search.prices.cluster();
+  std::string text = fmt::format("{}; global batch {} on {}; limit {} per device\n",
+                                 show_dtype(best.plan.dtype, best.plan.optimizer), batch_of(found.model),
+                                 cluster.name, to_text(request.limit));
+  if (!best.lowered) text += "not checked: estimated only, not lowered or proved\n";
+  return text + precision_hint(best.plan.dtype, cluster);
+}
+
+std::string to_text(const Found& found, const PlanRequest& request) {
+  const SearchResult& result = found.result;
+  const Candidate& best = result.fitting.front();
+  const Cluster& cluster = request.search.prices.cluster();
+  std::string text = headline(found, request) + table(result);
+  text += fmt::format("The first: {}.\n", show(ThroughputOf(found.model, cluster)(best.plan, best.step_seconds)));
   text += fmt::format(
       "{} of {} recipes estimated, {} left out by their bound, {} plans lowered and simulated on {}, {} per "
       "device.\n",
-      result.evaluated, result.evaluated + result.pruned, result.pruned, result.lowered,
-      request.prices.cluster().name, show_bytes(request.memory));
+      result.evaluated, result.evaluated + result.pruned, result.pruned, result.lowered, cluster.name,
+      show_bytes(request.limit.limit));
   if (result.interrupted) text += "Stopped early: the best so far.\n";
   if (result.interrupted && !result.certified)
     text += "It is not certified yet: partita lower and whatever runs it do that first.\n";
-  return text + show_tier(request.prices);
+  return text + show_tier(request.search.prices);
 }
 
 constexpr double kSecondsPerHour = 3600;
 
 /// `bound`: of what the objective counts.
-Json write(const Candidate& candidate, int64_t tokens, Objective objective, double bound) {
+Json write(const Candidate& candidate, int64_t tokens, Objective objective, double bound,
+           const Throughput& throughput) {
   Seconds seconds = candidate.step_seconds;
   double cost = cost_of(objective, candidate), devices = static_cast<double>(candidate.peak_bytes.size());
   double proved = std::min(bound / cost, 1.0);
   Json json = {{"summary", candidate.plan.summary},
                {"step_seconds", seconds},
                {"estimated_seconds", candidate.estimated_seconds},
-               {"tokens_per_second", static_cast<double>(tokens) / seconds},
                {"peak_bytes", candidate.peak_bytes},
+               {"fits", candidate.fits},
+               {"dtype", candidate.plan.dtype},
                {"device_hours_per_token", seconds * devices / kSecondsPerHour / static_cast<double>(tokens)},
                {"bound_seconds", proved * seconds},
                {"gap", 1 - proved},
                {"lowered", candidate.lowered},
+               {"checked", candidate.lowered && candidate.certified},
                {"bubble", candidate.bubble},
                {"exposed_comm_seconds", candidate.exposed_comm_seconds},
                {"reason", candidate.reason},
                {"plan", Json::parse(to_json(candidate.plan))}};
+  write(throughput, json);
   if (candidate.measured_seconds > 0) json["measured_seconds"] = candidate.measured_seconds;
   return json;
 }
@@ -80,28 +122,34 @@ constexpr const char* kCertified[] = {
     "peak bytes of the worst device; nothing is proved",
     "device-seconds of a step by costs of units, over the recipes and numbers of devices looked at"};
 
-Json write(const SearchResult& result, const SearchRequest& request, const Model& model, Objective objective,
-           double seconds) {
-  Json json = {{"plans", Json::array()},    {"lost", Json::array()},
-               {"refused", result.refused}, {"objective", kCertified[static_cast<int>(objective)]},
-               {"search_seconds", seconds}, {"evaluated", result.evaluated},
-               {"pruned", result.pruned},   {"lowered", result.lowered},
-               {"batch", batch_of(model)}};
-  write_tier(request.prices, json);
+Json write(const Found& found, const PlanRequest& request, Objective objective, double seconds) {
+  const auto& [model, result] = found;
+  ThroughputOf throughput(model, request.search.prices.cluster());
+  Json json = {{"plans", Json::array()},
+               {"lost", Json::array()},
+               {"refused", result.refused},
+               {"objective", kCertified[static_cast<int>(objective)]},
+               {"search_seconds", seconds},
+               {"evaluated", result.evaluated},
+               {"pruned", result.pruned},
+               {"lowered", result.lowered},
+               {"batch", batch_of(model)},
+               {"dtype", parameter_dtype(model)},
+               {"fits", !result.fitting.empty()},
+               {"limit_bytes", request.limit.limit},
+               {"reserve_bytes", request.limit.reserve}};
+  write_tier(request.search.prices, json);
   if (result.interrupted) json["interrupted"] = true, json["certified"] = result.certified;
-  for (const Candidate& candidate : result.fitting)
-    json["plans"].push_back(write(candidate, tokens_of(model), objective, result.bound));
+  for (const Candidate& c : result.fitting)
+    json["plans"].push_back(
+        write(c, tokens_of(model), objective, result.bound, throughput(c.plan, c.step_seconds)));
+  if (const Candidate* best = result.fitting.empty() ? nullptr : &result.fitting.front())
+    write(throughput(best->plan, best->step_seconds), json);
   for (const Candidate& lost : result.beyond)
     json["lost"].push_back(
         {{"summary", lost.plan.summary}, {"peak_bytes", lost.peak_bytes}, {"reason", lost.reason}});
   return json;
 }
-
-/// The model of a batch and the answer for it.
-struct Found {
-  Model model;
-  SearchResult result;
-};
 
 Model load_sized(const Options& options, int64_t batch, int64_t sequence) {
   ModelInput input = options.model;
@@ -148,12 +196,13 @@ Found find_some(const Options& options, Objective objective, const SearchRequest
   throw Interrupted(kNothing);
 }
 
-void refuse(const Found& found, const Options& options, const SearchRequest& request, const Command& command,
+void refuse(const Found& found, const Options& options, const PlanRequest& plan, const Command& command,
             Json json) {
+  const SearchRequest& request = plan.search;
   BuildStep build = [&](int64_t batch, int64_t sequence) { return load_sized(options, batch, sequence); };
   if (!is_built(options.model.file)) build = nullptr;
-  std::string nothing = fmt::format("no plan fits {} per device on {}", show_bytes(request.memory),
-                                    request.prices.cluster().name);
+  std::string nothing = fmt::format("no plan fits {} per device on {} in {}", to_text(plan.limit),
+                                    request.prices.cluster().name, parameter_dtype(found.model));
   Least least = least_or_interrupted(found, request, build, nothing);
   json["least_memory"] = json["least_memory_bytes"] = least.memory;
   json["least_devices"] = least.devices;
@@ -165,7 +214,8 @@ void refuse(const Found& found, const Options& options, const SearchRequest& req
 }
 
 void run(Options& options, const Command& command) {
-  SearchRequest request = load(options.request, options.model);
+  PlanRequest plan = load(options.request, options.model);
+  SearchRequest& request = plan.search;
   read_batch(options.batch, options.model);
   Objective objective = parse_objective(options.objective);
   if (options.rounds > 0 && objective != Objective::kTime)
@@ -184,8 +234,8 @@ void run(Options& options, const Command& command) {
     HostTensors constants = load_constants(options.model, found.model);
     choose_by_run(found.model, views_of(constants), options.rounds, command, found.result);
   }
-  Json json = write(found.result, request, found.model, objective, seconds);
-  if (found.result.fitting.empty()) refuse(found, options, request, command, std::move(json));
+  Json json = write(found, plan, objective, seconds);
+  if (found.result.fitting.empty()) refuse(found, options, plan, command, std::move(json));
   const Candidate& best = found.result.fitting.front();
   if (!options.output.empty()) write_file(options.output, to_json(best.plan));
   std::string written = options.output.empty() ? "" : fmt::format("written to {}\n", options.output);
@@ -193,7 +243,7 @@ void run(Options& options, const Command& command) {
     written = fmt::format("batch {}: {:.6g} tokens a second\n", batch_of(found.model),
                           static_cast<double>(tokens_of(found.model)) / best.step_seconds) +
               written;
-  command.answer(json, table(found.result, request) + written);
+  command.answer(json, to_text(found, plan) + written);
 }
 
 }  // namespace
@@ -210,12 +260,14 @@ void add_plan(CLI::App& app, Command& command) {
       ->capture_default_str();
   app.add_option("--slowdown", options->slowdown,
                  "with --objective memory: at most so many times as long as the fastest plan")
-      ->check(CLI::Range(1.0, 1e6));
+      ->check(number(1, 1e6));
   app.add_option("--measure", options->rounds,
                  "on this CPU: really run the plans found, in so many rounds, and take the fastest")
-      ->check(CLI::Range(1, 1000));
+      ->check(whole_number(1, 1000));
   app.add_option("-o,--output", options->output, "write the best plan");
-  app.footer("Example: partita plan gpt2-small --cluster 8xA100-80GB --memory 8GiB -o plan.json");
+  app.footer(
+      "Example: partita plan gpt2-small --cluster 8xA100-80GB --memory 8GiB -o plan.json\n"
+      "Example: partita plan llama-3-8b --cluster 2x8xH100-80GB --batch 64 --seq 4096 --precision bf16 -o plan.json");
   app.callback([options, &command] { run(*options, command); });
 }
 

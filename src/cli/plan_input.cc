@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/model_file.h"
+#include "cli/wrong_file.h"
+#include "model/build/build.h"
 #include "model/retype.h"
 #include "program/certificate.h"
 
@@ -18,6 +20,8 @@ void refuse_models(const std::string& file) {
     input_error("{}: this is a model, and a plan is needed here; MODEL comes first, then PLAN", file);
 }
 
+constexpr const char* kPlanFile = "a plan, as `partita plan -o` or `partita recipe -o` writes it";
+
 int64_t agreed(const char* flag, const char* what, int64_t wanted, int64_t planned) {
   if (wanted && planned && wanted != planned)
     input_error("{} {}: this plan is for a {} of {}; leave {} out, or make a plan for {}", flag, wanted, what,
@@ -29,6 +33,8 @@ int64_t agreed(const char* flag, const char* what, int64_t wanted, int64_t plann
 
 Plan load_plan(const std::string& file) {
   refuse_models(file);
+  refuse_weights(file, kPlanFile);
+  if (std::filesystem::is_directory(file)) input_error("{}: this is a folder; give {}", file, kPlanFile);
   return parse_plan(read_file(file), file);
 }
 

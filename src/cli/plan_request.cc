@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/checks.h"
 #include "cli/pricing.h"
+#include "plan/aliases.h"
 
 namespace partita {
 namespace {
@@ -53,37 +55,53 @@ void check_pins(const std::string& file, const SearchRequest& request) {
                 request.prices.cluster().name);
 }
 
+// To allow hsdp is to allow what each of its replicas keeps in shards; to forbid it leaves that alone.
+std::vector<std::string> named_ways(const std::vector<std::string>& ways, bool allowed) {
+  std::vector<std::string> out;
+  for (const std::string& way : ways) {
+    if (way == "hsdp") out.push_back(way);
+    if (way != "hsdp" || allowed) out.push_back(without_alias(way));
+  }
+  return out;
+}
+
 }  // namespace
 
 void add_plan_request(CLI::App& app, PlanRequestInput& input) {
   add_cluster_input(app, input.cluster);
   add_training_input(app, input.training);
   add_calibration_flag(app, input.calibration);
-  app.add_option("--top", input.top, "how many plans to list")->check(CLI::Range(1, 1000));
-  app.add_option("--allow", input.allow, fmt::format("only these ways: {}", fmt::join(known_ways(), ",")))
+  app.add_option("--top", input.top, "how many plans to list")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  app.add_option("--allow", input.allow,
+                 fmt::format("only these ways: {}; also {}", fmt::join(known_ways(), ","), show_aliases()))
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--forbid", input.forbid, "not these ways")->delimiter(',')->allow_extra_args(false);
   app.add_option("--pin", input.pin,
                  "a JSON file with what is not to change: dp, tp, pp, microbatches, schedule; or a plan");
   app.add_option("--effort", input.effort, "how much work, 1 to 5: micro-batch sizes tried, plans lowered")
-      ->check(CLI::Range(1, 5));
+      ->check(whole_number(1, 5))
+      ->capture_default_str();
 }
 
-SearchRequest load(const PlanRequestInput& input, ModelInput& model) {
-  SearchRequest request;
+PlanRequest load(const PlanRequestInput& input, ModelInput& model) {
+  PlanRequest out;
+  SearchRequest& request = out.search;
   request.optimizer = load(input.training, model);
   request.prices = prices_of(load(input.cluster), input.calibration);
-  request.memory = least_memory(request.prices.cluster());
-  request.allow = input.allow;
-  request.forbid = input.forbid;
+  out.limit = limit_of(input.cluster, request.prices.cluster());
+  request.memory = out.limit.limit;
+  request.allow = named_ways(input.allow, true);
+  request.forbid = named_ways(input.forbid, false);
   request.top = input.top;
   request.effort = input.effort;
   if (!input.pin.empty()) {
     read_pins(input.pin, request);
     check_pins(input.pin, request);
   }
-  return request;
+  return out;
 }
 
 void read_batch(const std::string& text, ModelInput& model) {

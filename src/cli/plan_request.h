@@ -18,8 +18,13 @@ struct PlanRequestInput {
 /// `input` must live until the verb runs.
 void add_plan_request(CLI::App& app, PlanRequestInput& input);
 
+/// What is searched, and where its limit of memory comes from.
+struct PlanRequest {
+  SearchRequest search;
+  MemoryLimit limit;
+};
 /// `--precision` may choose the dtype of the model.
-SearchRequest load(const PlanRequestInput& input, ModelInput& model);
+PlanRequest load(const PlanRequestInput& input, ModelInput& model);
 
 /// Puts a batch given as text into `model`; "auto" and "" leave it. InputError where it is no number.
 void read_batch(const std::string& text, ModelInput& model);

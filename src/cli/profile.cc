@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "cli/checks.h"
 #include "cli/inputs.h"
 #include "cli/pricing.h"
 #include "cli/profile_show.h"
@@ -142,7 +143,7 @@ void add_profile(CLI::App& app, Command& command) {
       ->default_str("A100-80GB, with --calibration cpu");
   app.add_option("--depth", options->depth, "parts of a module's path to keep apart")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1000));
+      ->check(whole_number(0, 1000));
   app.add_flag("--at-peak", options->at_peak, "list what is alive when memory is highest");
   app.add_option("--optimizer", options->optimizer, "count its states too: none, sgd, momentum, adamw")
       ->capture_default_str();

@@ -1,15 +1,22 @@
 #include "plan/recipe.h"
 
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "cli/checks.h"
+#include "cli/headline.h"
 #include "cli/inputs.h"
+#include "cli/model_file.h"
+#include "cli/prediction.h"
+#include "cli/pricing.h"
 #include "cli/training.h"
 #include "cli/verbs.h"
+#include "plan/aliases.h"
 #include "plan/form.h"
 #include "schedule/csv.h"
 
@@ -45,21 +52,45 @@ constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
 struct Options {
   std::string name;
   ModelInput model;
+  ClusterInput cluster;
   TrainingInput training;
   int64_t ranks = 0, microbatches = 0;
-  RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0, .cp = 0};
-  std::string output, order, merge = "gather", keep = "nothing";
+  RecipeSpec sizes{.dp = 0, .tp = 0, .pp = 0, .cp = 0, .replicas = 0};
+  std::string output, order, calibration, merge = "gather", keep = "nothing";
   int64_t waves = 0;
 };
 
 const NameRow& find_name(const std::string& name) {
+  if (is_built(name) || name.ends_with(".model.json"))
+    input_error("recipe '{}': this is a model; NAME comes first, then MODEL", name);
   std::vector<std::string> known;
   for (const NameRow& row : kNames) {
-    if (row.name == name) return row;
+    if (row.name == without_alias(name)) return row;
     known.emplace_back(row.name);
   }
-  input_error("recipe '{}' is not known; there are {}, and products of them with --dp, --cp, --tp, --pp{}",
-              name, fmt::join(known, ", "), did_you_mean(name, known));
+  input_error(
+      "recipe '{}' is not known; there are {}, also {}, and products of them with --dp, --cp, --tp, --pp{}", name,
+      fmt::join(known, ", "), show_aliases(), did_you_mean(name, with_aliases(known)));
+}
+
+// One replica for every node that the data-parallel ranks of a stage lie in.
+int64_t replicas_of(const Options& options, const RecipeSpec& spec, const std::optional<Cluster>& cluster) {
+  if (spec.replicas || options.name != "hsdp") return std::max<int64_t>(spec.replicas, 1);
+  if (!cluster)
+    input_error("recipe hsdp: how many replicas? say --replicas, or --cluster: then every node holds one");
+  int64_t nodes = spec.dp * spec.cp * spec.tp / cluster->devices_per_node;
+  if (nodes < 2 || spec.dp % nodes)
+    input_error("recipe hsdp: dp {} of {} has no replica for each node; say --replicas, or take fsdp", spec.dp,
+                cluster->name);
+  return nodes;
+}
+
+int64_t ranks_of(const Options& options, const std::optional<Cluster>& cluster) {
+  if (!options.ranks && !cluster) input_error("recipe {}: how many ranks? say --ranks or --cluster", options.name);
+  int64_t ranks = options.ranks ? options.ranks : num_ranks(*cluster);
+  if (cluster && num_ranks(*cluster) < ranks)
+    input_error("--ranks {}: {} has {} devices; leave --ranks out, or take a larger cluster", ranks, cluster->name, num_ranks(*cluster));
+  return ranks;
 }
 
 /// The rows of a schedule's file, which must be sound by itself.
@@ -72,18 +103,20 @@ std::vector<std::string> rows_of(const std::string& path) {
   return rows;
 }
 
-RecipeSpec spec_of(const Options& options) {
+RecipeSpec spec_of(const Options& options, const std::optional<Cluster>& cluster) {
   const NameRow& row = find_name(options.name);
+  int64_t ranks = ranks_of(options, cluster);
   RecipeSpec spec = options.sizes;
   bool open = spec.*row.takes == 0;
   for (int64_t RecipeSpec::*size : {&RecipeSpec::dp, &RecipeSpec::cp, &RecipeSpec::tp, &RecipeSpec::pp}) {
     if (spec.*size == 0) spec.*size = 1;
   }
   int64_t taken = spec.dp * spec.cp * spec.tp * spec.pp;
-  if (open && options.ranks % taken == 0) spec.*row.takes = options.ranks / taken;
-  if (spec.dp * spec.cp * spec.tp * spec.pp != options.ranks)
+  if (open && ranks % taken == 0) spec.*row.takes = ranks / taken;
+  if (spec.dp * spec.cp * spec.tp * spec.pp != ranks)
     input_error("recipe {}: dp {} x cp {} x tp {} x pp {} are not {} ranks; change --ranks or a size",
-                options.name, spec.dp, spec.cp, spec.tp, spec.pp, options.ranks);
+                options.name, spec.dp, spec.cp, spec.tp, spec.pp, ranks);
+  spec.replicas = replicas_of(options, spec, cluster);
   spec.zero = std::max(spec.zero, row.zero);
   if (options.name == "osdp" && spec.zdp.empty()) spec.zdp = {"*"};
   spec.sequence = row.sequence;
@@ -104,20 +137,42 @@ RecipeSpec spec_of(const Options& options) {
   return spec;
 }
 
-void run(Options& options, const Command& command) {
-  RecipeSpec spec = spec_of(options);
-  spec.optimizer = load(options.training, options.model);
-  Model model = load(options.model);
-  Plan plan = recipe(model, spec);
+void check_plan(const Plan& plan, const Model& model, const std::string& name) {
   Model form = in_form(model, form_of(plan));
   Plan unnamed = plan;  // the fingerprint is that of the model as it was given
   unnamed.model.clear();
   std::vector<std::string> wrong = check(unnamed, form, find_atoms(form));
-  if (!wrong.empty()) input_error("recipe {}: {}", options.name, wrong[0]);
-  std::string json = to_json(plan);
-  if (!options.output.empty()) write_file(options.output, json);
-  command.answer({{"summary", plan.summary}, {"plan", Json::parse(json)}},
-                 options.output.empty() ? json : fmt::format("{}: {}\n", options.output, plan.summary));
+  if (!wrong.empty()) input_error("recipe {}: {}", name, wrong[0]);
+}
+
+/// With a cluster the plan is simulated there; without one nothing is said about what it takes.
+void run(Options& options, const Command& command) {
+  std::optional<Cluster> cluster;
+  if (!options.cluster.cluster.empty()) cluster = load(options.cluster);
+  if (!cluster && (!options.cluster.memory.empty() || !options.cluster.reserve.empty()))
+    input_error("recipe {}: --memory and --reserve are about a cluster; say --cluster too", options.name);
+  RecipeSpec spec = spec_of(options, cluster);
+  spec.optimizer = load(options.training, options.model);
+  Model model = load(options.model);
+  Plan plan = recipe(model, spec);
+  check_plan(plan, model, options.name);
+  Json json = {{"summary", plan.summary}, {"dtype", plan.dtype}};
+  std::string text = fmt::format("{}: {}, {}\n", options.output, plan.summary,
+                                 show_dtype(plan.dtype, plan.optimizer));
+  if (cluster) {
+    MemoryLimit limit = limit_of(options.cluster, *cluster);
+    plan.cluster = cluster->name;
+    plan.memory = limit.limit;
+    Prices prices = prices_of(*cluster, options.calibration);
+    PlanQuestion question{model, plan, prices};
+    Prediction found = predict(question, limit);
+    json.update(to_json(question, found));
+    text = options.output + ": " + to_text(question, found);
+  }
+  std::string written = to_json(plan);
+  json["plan"] = Json::parse(written);
+  if (!options.output.empty()) write_file(options.output, written);
+  command.answer(json, options.output.empty() ? written : text);
 }
 
 }  // namespace
@@ -125,26 +180,29 @@ void run(Options& options, const Command& command) {
 void add_recipe(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   RecipeSpec& sizes = options->sizes;
-  auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  auto positive = whole_number(1, 1 << 20);
   app.add_option("NAME", options->name,
-                 "dp, zero1, zero2, zero3, osdp, tp, sp, cp, ep, pipeline, interlaced, 3f1b, coshard or "
-                 "loss-pieces; it gets the "
-                 "ranks the sizes below leave")
+                 fmt::format("dp, zero1, zero2, zero3, osdp, tp, sp (Megatron's tp with --sequence-parallel), cp, ep, "
+                             "pipeline, interlaced, 3f1b, coshard or loss-pieces, also {}; it gets the ranks the "
+                             "sizes below leave",
+                             show_aliases()))
       ->required();
   add_model_input(app, options->model, command);
-  app.add_option("--ranks", options->ranks, "ranks in all")->required()->check(positive);
+  app.add_option("--ranks", options->ranks, "ranks in all; by default all of --cluster")->check(positive);
+  add_cluster_input(app, options->cluster, "then the plan is simulated there, and it says whether it fits");
+  add_calibration_flag(app, options->calibration);
   app.add_option("--dp", sizes.dp, "ranks the batch is split over")->check(positive);
   app.add_option("--tp", sizes.tp, "ranks the tensors are split over")->check(positive);
   app.add_option("--cp", sizes.cp, "ranks the tokens are split over, also inside attention")->check(positive);
   app.add_option("--merge", options->merge,
                  "cp: gather, every rank's queries meet all keys; lse, every rank's keys meet all queries, "
                  "and what they give is merged by its log-sum-exp")
-      ->check(CLI::IsMember({"gather", "lse"}))
+      ->check(one_of({"gather", "lse"}))
       ->capture_default_str();
   app.add_option("--pp", sizes.pp, "stages")->check(positive);
   app.add_option("--zero", sizes.zero,
                  "in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too")
-      ->check(CLI::Range(0, 3));
+      ->check(whole_number(0, 3));
   app.add_option("--zdp", sizes.zdp,
                  "osdp: parameters (names, * for any text) that ranks keep in pieces over dp; the others are "
                  "whole on every rank. All without it");
@@ -152,7 +210,8 @@ void add_recipe(CLI::App& app, Command& command) {
                  "operators of parameters kept in pieces run in this many slices: one is gathered at a time")
       ->check(positive);
   app.add_option("--replicas", sizes.replicas,
-                 "copies of what --zero keeps in pieces, each over dp / replicas ranks")
+                 "copies of what --zero keeps in pieces, each over dp / replicas ranks; 1 by default, for hsdp as "
+                 "many as nodes")
       ->check(positive);
   app.add_option("--microbatches", options->microbatches,
                  "pieces of the batch, one after another; as many as stages without it")
@@ -181,7 +240,8 @@ void add_recipe(CLI::App& app, Command& command) {
   add_training_input(app, options->training);
   app.add_option("-o,--output", options->output, "write the plan here instead of printing it");
   app.footer(
-      "Example: partita recipe pipeline gpt2.model.json --ranks 4 --tp 2 --microbatches 4 -o plan.json");
+      "Example: partita recipe pipeline gpt2.model.json --ranks 4 --tp 2 --microbatches 4 -o plan.json\n"
+      "Example: partita recipe fsdp gpt2-small --cluster 8xA100-80GB --precision bf16 -o plan.json");
   app.callback([options, &command] { run(*options, command); });
 }
 

@@ -1,13 +1,12 @@
 #include "cli/timed_plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "cli/runtime.h"
 #include "program/memory.h"
+#include "run/host_memory.h"
 
 namespace partita {
 
@@ -37,6 +36,8 @@ Bytes TimedPlan::bytes() const {
 
 void TimedPlan::open(const Clocked& clocked) {
   if (next_) return;
+  need_memory("run of " + name_, bytes() + host_bytes(lowered_.model),
+              static_cast<int64_t>(lowered_.program.ranks.size()));
   request_.options.clocked = clocked;
   next_ = load_runtime().start(runnable(lowered_), request_);
   for (size_t k = 0; k < kWarmUp; ++k) last_ = next_().seconds;
@@ -52,10 +53,7 @@ size_t TimedPlan::steps_of_round() const {
   return std::max(kCounted, static_cast<size_t>(std::ceil(kRound / std::max(last_, kRound / 100))));
 }
 
-Bytes room_for_plans() {
-  Bytes free = static_cast<Bytes>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return free / 2;
-}
+Bytes room_for_plans() { return available_memory() / 2; }
 
 std::vector<Seconds> seconds_in_turns(const std::vector<std::vector<Seconds>>& rounds) {
   size_t most = 0;

@@ -1,7 +1,9 @@
 #include <memory>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/checks.h"
 #include "cli/clock.h"
 #include "cli/constants.h"
 #include "cli/inputs.h"
@@ -11,6 +13,8 @@
 #include "cli/verbs.h"
 #include "cluster/library.h"
 #include "plan/recipe.h"
+#include "run/host_memory.h"
+#include "search/plan_costs.h"
 #include "simulate/simulate.h"
 
 namespace partita {
@@ -35,7 +39,7 @@ Plan plan_of(const Options& options) {
   }
   Plan plan = load_plan(options.plan);
   if (options.ranks && options.ranks != plan.ranks())
-    input_error("--ranks {}: the plan is for {} ranks", options.ranks, plan.ranks());
+    input_error("--ranks {}: the plan is for {} ranks; leave --ranks out", options.ranks, plan.ranks());
   return plan;
 }
 
@@ -45,14 +49,27 @@ Cluster cluster_of(const Options& options, const Plan& plan) {
   return read_cluster(here ? fmt::format("{}xcpu", plan.ranks()) : plan.cluster);
 }
 
+Bytes needed_bytes(const Model& model, const std::vector<Bytes>& peaks) {
+  return std::accumulate(peaks.begin(), peaks.end(), host_bytes(model));
+}
+
+// To lower a large plan for every rank takes minutes; rank classes say in seconds that it is too large.
+void refuse_huge(const Model& model, const Plan& plan, const Prices& prices) {
+  if (Bytes free = available_memory(); free == 0 || host_bytes(model) <= free) return;
+  need_memory("train", needed_bytes(model, PricedPlan(model, plan).simulated(prices).peak_bytes), plan.ranks());
+}
+
 void run(const Options& options, const Command& command) {
+  need_one_process("train");
   Plan plan = plan_of(options);
   Model model = load(options.model, plan);
+  Prices prices = prices_of(cluster_of(options, plan), options.calibration);
+  refuse_huge(model, plan, prices);
   command.say("lowering and certifying", plan.summary);
   PhaseLog log;
   Lowered lowered = lower_certified(model, plan, log, options.plan);
-  Prices prices = prices_of(cluster_of(options, plan), options.calibration);
   Trace trace = simulate(lowered.model, lowered.program, prices);
+  need_memory("train", needed_bytes(model, trace.peak_bytes), plan.ranks());
   RunRequest request{.steps = options.steps, .seed = options.seed};
   request.options = run_options(options.clock, lowered.model, lowered.program, prices, trace.step_seconds);
   request.options.pinned = options.pin;
@@ -94,12 +111,14 @@ void add_train(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   add_model_input(app, options->model, command);
   app.add_option("PLAN", options->plan, "a plan file; without one, data parallel over --ranks");
-  app.add_option("--ranks", options->ranks, "threads of this process, one a rank")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--steps", options->steps, "how many")->check(CLI::Range(1, 1000000));
+  app.add_option("--ranks", options->ranks, "threads of this process, one a rank; by default those of PLAN, else 1")
+      ->check(whole_number(1, 1024));
+  app.add_option("--steps", options->steps, "how many")
+      ->check(whole_number(1, 1000000))
+      ->capture_default_str();
   add_calibration_flag(app, options->calibration);
   add_clock_flags(app, options->clock);
-  app.add_option("--seed", options->seed, "of weights and batches");
+  app.add_option("--seed", options->seed, "of weights and batches")->capture_default_str();
   app.add_flag(
       "--pin", options->pin,
       "keep each rank on a core of its own, where there are enough; for a machine without other work");

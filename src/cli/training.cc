@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "cli/checks.h"
 
 namespace partita {
 namespace {
@@ -49,8 +50,8 @@ void set_role(const std::string& setting, Precision& precision) {
   } else if (role == "loss_scale" && !value.empty()) {
     precision.loss_scale = scale_of(value);
   } else {
-    input_error("--precision: \"{}\"; write bf16, fp16, or for example grad=float32,master=float32{}",
-                setting, did_you_mean(role, known));
+    input_error("--precision: \"{}\"; write bf16, fp16, or for example grad=float32,master=float32{}", setting,
+                role.find('8') != role.npos ? "; 8-bit floats are not there yet" : did_you_mean(role, known));
   }
 }
 
@@ -70,7 +71,7 @@ std::vector<std::string> config_precision(const ModelInput& model) {
 
 void add_training_input(CLI::App& app, TrainingInput& input) {
   app.add_option("--optimizer", input.optimizer, "adamw, sgd or none")
-      ->check(CLI::IsMember({"adamw", "sgd", "none"}))
+      ->check(one_of({"adamw", "sgd", "none"}))
       ->capture_default_str();
   app.add_option("--clip", input.clip, "largest norm of all gradients together");
   app.add_option(
@@ -96,6 +97,9 @@ OptimizerSpec load(const TrainingInput& input, ModelInput& model) {
     }
     optimizer.precision = known->precision;
     if (model.dtype.empty()) model.dtype = known->dtype;
+    if (parse_dtype(model.dtype, "--dtype") != parse_dtype(known->dtype, "--precision"))
+      input_error("--precision {} computes in {}, and --dtype says {}; leave one of them out", setting,
+                  known->dtype, model.dtype);
   }
   return optimizer;
 }

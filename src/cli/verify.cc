@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 #include "program/made.h"
 #include "program/memory.h"
+#include "run/host_memory.h"
 
 namespace partita {
 namespace {
@@ -84,16 +85,27 @@ std::string to_text(const Verdict& verdict, const Plan& plan, const Model& model
                             wrong.ranks.size() > 1 ? "s" : "", fmt::join(wrong.ranks, ", "));
 }
 
+/// Both run beside each other; then the gradients and parameters of both are compared on the host.
+void need_room(const Lowered& tried, const Lowered& one, const Model& model) {
+  constexpr Bytes kCopies = 5;  // the drawn weights, and gradients and parameters of both
+  Bytes needed = kCopies * host_bytes(model);
+  for (const Lowered* run : {&tried, &one})
+    for (const RankMemory& rank : memory_of(run->model, run->program)) needed += rank.peak;
+  need_memory("verify", needed, static_cast<int64_t>(tried.program.ranks.size()));
+}
+
 void run(const Options& options, Command& command) {
+  need_one_process("verify");
   Plan plan = load_plan(options.plan);
   Model model = load(options.model, plan);
   if (options.ranks && options.ranks != plan.ranks())
-    input_error("--ranks {}: the plan is for {} ranks", options.ranks, plan.ranks());
+    input_error("--ranks {}: the plan is for {} ranks; leave --ranks out", options.ranks, plan.ranks());
   if (plan.model != fingerprint(model) && !options.model.dtype.empty()) plan.model.clear();
   command.say("lowering and certifying", plan.summary);
   PhaseLog log;
   Lowered tried = lower_certified(model, plan, log, options.plan);
   Lowered one = lower(model, one_device_plan(model, plan.optimizer));
+  need_room(tried, one, model);
   VerifyRequest request{.tolerance = tolerance_of(options, model)};
   request.run.steps = 2;
   request.run.seed = options.seed;

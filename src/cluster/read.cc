@@ -26,12 +26,25 @@ int take_count(std::string_view& text, std::string_view where) {
   return count;
 }
 
+/// "8xH100" of "H100x8" and of "8 x H100"; "" where it is neither.
+std::string in_order(std::string_view text) {
+  std::string joined;
+  for (char c : text)
+    if (c != ' ') joined += c;
+  if (joined != text) return joined;
+  size_t x = joined.rfind('x');
+  if (x == joined.npos || x == 0 || joined.find_first_not_of("0123456789", x + 1) != joined.npos) return "";
+  return x + 1 < joined.size() ? joined.substr(x + 1) + "x" + joined.substr(0, x) : "";
+}
+
 }  // namespace
 
 Cluster read_cluster(const std::string& argument) {
   if (argument.ends_with(".json") || std::filesystem::is_regular_file(argument))
     return parse_cluster(read_file(argument), argument);
   std::string where = fmt::format("cluster '{}'", argument);
+  if (std::string instead = in_order(argument); !instead.empty())
+    input_error("{}: the number comes first, then x and the device, without spaces; write {}", where, instead);
   std::string_view rest = argument;
   int first = take_count(rest, where);
   int second = take_count(rest, where);

@@ -40,7 +40,9 @@ DType parse_dtype(std::string_view name, std::string_view where) {
   if (std::optional<DType> found = find_dtype(name)) return *found;
   std::vector<std::string> known;
   for (const Row& row : kRows) known.emplace_back(row.name);
-  input_error("{}: unknown dtype \"{}\"{}", where, name, did_you_mean(name, known));
+  bool eight_bits = name.starts_with("fp8") || name.starts_with("float8");
+  input_error("{}: unknown dtype \"{}\"; there are {}{}", where, name, fmt::join(known, ", "),
+              eight_bits ? "; 8-bit floats are not there yet" : did_you_mean(name, known));
 }
 
 }  // namespace partita

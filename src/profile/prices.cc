@@ -13,8 +13,6 @@ namespace {
 // table whose file does not say.
 constexpr double kSpecSheetError = 0.2, kSampledError = 0.1;
 
-bool is_cpu(const Device& device) { return device.name.starts_with("cpu"); }
-
 struct CollectiveRow {
   std::string_view kind;
   Seconds (*seconds)(const Cluster&, Bytes, const Group&);
@@ -97,11 +95,6 @@ Seconds Prices::send(Bytes bytes, int from, int to) const {
   if (from == to || !measured_ || !measured_->transfers.knows("send"))
     return send_seconds(cluster_, bytes, from, to);
   return measured_->transfers.seconds("send", 2, bytes, [](int) { return 1.0; });
-}
-
-bool on_cpu(const Cluster& cluster) {
-  return is_cpu(cluster.device) && std::all_of(cluster.others.begin(), cluster.others.end(),
-                                               [](const Section& s) { return is_cpu(s.device); });
 }
 
 }  // namespace partita

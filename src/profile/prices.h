@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "cluster/memory_limit.h"
 #include "profile/calibration.h"
 #include "profile/profile.h"
 
@@ -62,8 +63,5 @@ class Prices {
   Cluster cluster_;
   std::shared_ptr<const Measured> measured_;  // null: from the spec sheet
 };
-
-/// Are all devices CPUs, of the library or of a file that calls them so?
-bool on_cpu(const Cluster& cluster);
 
 }  // namespace partita

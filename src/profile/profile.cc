@@ -52,13 +52,17 @@ Seconds ring_pass(const Cluster& cluster, Bytes bytes, const Group& group) {
 
 }  // namespace
 
-double reached_flops(const Device& device, DType dtype) {
+double peak_flops(const Device& device, DType dtype) {
   DType used = stand_in(device, dtype);
   auto found = device.flops.find(std::string(dtype_name(used)));
   if (found == device.flops.end())
     input_error("device {}: its rate for {} is not known; use bfloat16, or a cluster file that gives it",
                 device.name, dtype_name(used));
-  return found->second * device.efficiency;
+  return found->second;
+}
+
+double reached_flops(const Device& device, DType dtype) {
+  return peak_flops(device, dtype) * device.efficiency;
 }
 
 Seconds compute_seconds(const Cluster& cluster, DType dtype, Flops flops, Bytes moved) {

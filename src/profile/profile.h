@@ -18,8 +18,10 @@ struct OpCost {
   bool operator==(const OpCost&) const = default;
 };
 
-/// Flops per second that a large matmul of `dtype` reaches. 16-bit dtypes without a rate of their own run as
+/// Flops per second on the spec sheet for matmuls of `dtype`. 16-bit dtypes without a rate of their own run as
 /// float32, whole numbers and booleans too. Throws InputError where the device has no rate for it.
+double peak_flops(const Device& device, DType dtype);
+/// The share of it that a large matmul reaches.
 double reached_flops(const Device& device, DType dtype);
 
 /// Two-constant roofline with a floor: the longest of launch, flops over compute, bytes over memory

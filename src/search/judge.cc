@@ -69,6 +69,7 @@ Candidate judged(const Model& model, const Plan& plan, const SearchRequest& requ
   Judge judge(model, request);
   Candidate candidate = judge.judge(plan);
   judge.certify(plan);
+  candidate.certified = true;
   return candidate;
 }
 

@@ -107,8 +107,8 @@ void certify_all(const Model& model, const SearchRequest& request, SearchResult&
   Interruptible scope(request.stop ? request.stop : interrupt_flag());
   Judge judge(model, request);
   try {
-    for (const Candidate& candidate : result.fitting)
-      if (candidate.lowered) judge.certify(candidate.plan);
+    for (Candidate& candidate : result.fitting)
+      if (candidate.lowered) judge.certify(candidate.plan), candidate.certified = true;
     result.certified = true;
   } catch (const Interrupted&) {
     result.interrupted = true;

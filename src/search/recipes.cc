@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "plan/aliases.h"
 
 namespace partita {
 namespace {
@@ -72,7 +73,7 @@ void check_ways(const std::vector<std::string>& ways, const char* flag) {
   std::vector<std::string> known = known_ways();
   for (const std::string& way : ways)
     if (!has(known, way))
-      input_error("{}: unknown \"{}\"{}; known are {}", flag, way, did_you_mean(way, known),
+      input_error("{}: unknown \"{}\"{}; known are {}", flag, way, did_you_mean(way, with_aliases(known)),
                   fmt::join(known, ", "));
 }
 

@@ -33,7 +33,8 @@ struct SearchRequest {
 struct Candidate {
   Plan plan;
   RecipeSpec spec;
-  bool lowered = false;
+  bool lowered = false;    // and simulated
+  bool certified = false;  // what was lowered is proved to compute the step
   Seconds step_seconds = 0;
   Seconds estimated_seconds = 0;
   Seconds measured_seconds = 0;  // where it was really run
@@ -47,7 +48,9 @@ struct Candidate {
 };
 
 struct SearchResult {
-  std::vector<Candidate> fitting;    // fastest first, each of another character
+  /// Those that were lowered first, then those that are only estimated; fastest first, each of another
+  /// character.
+  std::vector<Candidate> fitting;
   std::vector<Candidate> beyond;     // over the limit, least memory first
   std::vector<std::string> refused;  // recipe: why it does not apply to this model
   Seconds bound = 0;                 // no plan of the recipes looked at takes less, by costs of units

@@ -86,6 +86,7 @@ class Shortlist {
     }
     if (request_.top > 1)
       for (Candidate& candidate : plain) kept.push_back(std::move(candidate));
+    std::stable_sort(kept.begin(), kept.end(), ranks_before);
     result_.fitting = std::move(kept);
   }
 
@@ -99,12 +100,14 @@ class Shortlist {
   }
 
   void certify_shown() {
-    std::vector<const Plan*> shown;
-    for (const Candidate& candidate : result_.fitting)
-      if (candidate.lowered && (shown.empty() || judging_.cheap(candidate.spec)))
-        shown.push_back(&candidate.plan);
+    std::vector<Candidate*> shown;
+    for (Candidate& candidate : result_.fitting)
+      if (candidate.lowered && (shown.empty() || judging_.cheap(candidate.spec))) shown.push_back(&candidate);
     if (request_.progress && !shown.empty()) request_.progress({"certifying plans"});
-    in_parallel(shown.size(), request_.threads, [&](size_t i) { judging_.certify(*shown[i]); });
+    in_parallel(shown.size(), request_.threads, [&](size_t i) {
+      judging_.certify(shown[i]->plan);
+      shown[i]->certified = true;
+    });
   }
 
   Judging& judging_;

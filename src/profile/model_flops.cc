@@ -1,0 +1,35 @@
+#include "profile/model_flops.h"
+
+#include "model/attention_kernels.h"
+#include "model/ops/common.h"
+#include "model/row.h"
+#include "profile/profile.h"
+
+namespace partita {
+namespace {
+
+/// Of what the kernels compute (two products forward, five backward), the share that the model asks for.
+constexpr double kForward = 1, kBackward = 4.0 / 5, kCausal = 0.5;
+
+double needed_share(const Op& op) {
+  const AttentionKernel* kernel = attention_kernel(op);
+  if (!kernel) return 1;
+  bool causal = bool_argument(op, kernel->is_causal, "is_causal", false);
+  return (op.backward ? kBackward : kForward) * (causal ? kCausal : 1);
+}
+
+}  // namespace
+
+Flops model_flops(const Model& model) {
+  Flops sum = 0;
+  for (const Op& op : model.ops) sum += needed_share(op) * flops_of(view_of(model, op));
+  return sum;
+}
+
+Utilisation utilisation(Flops flops, Seconds seconds, const Cluster& cluster, int64_t ranks, DType dtype) {
+  double peak = 0;
+  for (int rank = 0; rank < ranks; ++rank) peak += peak_flops(device_of(cluster, rank), dtype);
+  return {flops / seconds / static_cast<double>(ranks) / 1e12, flops / seconds / peak};
+}
+
+}  // namespace partita
