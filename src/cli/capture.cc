@@ -41,7 +41,8 @@ struct Options {
 void add_capture(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   app.add_option("SOURCE", options->source,
-                 "a Hugging Face config.json, its folder, or FILE.py:FUNCTION, which returns (module, batch[, loss])")
+                 "a Hugging Face config.json, its folder, or FILE.py:FUNCTION, which returns (module, "
+                 "batch[, loss])")
       ->required();
   app.add_option("--batch", options->batch, "the global batch")->default_str("8 for a config");
   app.add_option("--seq", options->seq, "the sequence length")

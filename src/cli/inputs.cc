@@ -68,8 +68,9 @@ std::optional<AskedDType> asked_dtype(const ModelInput& input) {
   if (!given) return std::nullopt;
   std::optional<DType> dtype = find_dtype(given->name);
   if (!dtype || !is_floating(*dtype) || is_complex(*dtype))
-    input_error("{}: {}: \"{}\" is no dtype that a step is built in; give --dtype bf16, fp16, float32 or float64",
-                file.path, given->key, given->name);
+    input_error(
+        "{}: {}: \"{}\" is no dtype that a step is built in; give --dtype bf16, fp16, float32 or float64",
+        file.path, given->key, given->name);
   if (*dtype == DType::kFloat32) return std::nullopt;  // as it is built
   return AskedDType{fmt::format("{}: {} {}", file.path, given->key, given->name), *dtype};
 }

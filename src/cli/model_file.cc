@@ -74,8 +74,10 @@ fs::path config_in(const std::string& folder) { return fs::path(folder) / "confi
 
 [[noreturn]] void refuse_folder(const std::string& folder) {
   std::vector<std::string> files = captured_beside(config_in(folder));
+  std::string other =
+      files.empty() ? ", a preset or a captured *.model.json" : fmt::format(", or {}", files.front());
   input_error("{}: this folder holds no config.json; give the folder of a Hugging Face model{}", folder,
-              files.empty() ? ", a preset or a captured *.model.json" : fmt::format(", or {}", files.front()));
+              other);
 }
 
 }  // namespace

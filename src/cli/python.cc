@@ -62,11 +62,15 @@ bool succeeds(const std::string& program, const std::vector<std::string>& words)
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool has_package(const std::string& python, const char* name) {
+  std::string look =
+      fmt::format("import importlib.util, sys; sys.exit(not importlib.util.find_spec('{}'))", name);
+  return succeeds(python, {"-c", look});
+}
+
 std::string python_with_torch() {
-  const std::vector<std::string> look = {
-      "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"};
   for (const std::string& python : candidates())
-    if (succeeds(python, look)) return python;
+    if (has_package(python, "torch")) return python;
   input_error(
       "capture: it needs a Python with torch, and {} has none; activate an environment that has torch, or "
       "set PARTITA_PYTHON to its python",
@@ -99,8 +103,9 @@ void hand_over_to_python(const std::vector<std::string>& words) {
   std::string python = python_with_torch();
   add_package();
   add_library();
-  if (!succeeds(python, {"-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('partita') is None)"}))
-    input_error("capture: {} has no package partita; install it there, or set PYTHONPATH to its folder", python);
+  if (!has_package(python, "partita"))
+    input_error("capture: {} has no package partita; install it there, or set PYTHONPATH to its folder",
+                python);
   std::vector<std::string> arguments = {"-m", "partita"};
   arguments.insert(arguments.end(), words.begin(), words.end());
   become(python, arguments);

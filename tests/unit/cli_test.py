@@ -1,10 +1,12 @@
 """What every verb of the command promises: help with an example, the shared flags, one JSON object, exit codes."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PARTITA = sys.argv.pop(1)
@@ -41,6 +43,28 @@ class EveryVerb(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn("unknown flag --jsn", done.stderr)
                 self.assertIn("did you mean '--json'?", done.stderr)
+
+
+class Configs(unittest.TestCase):
+    CONFIG = {"model_type": "llama", "torch_dtype": "bfloat16", "num_hidden_layers": 1, "hidden_size": 64,
+              "num_attention_heads": 4, "intermediate_size": 64}
+
+    def test_notes_are_in_the_json_too_and_said_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "config.json").write_text(json.dumps(self.CONFIG))
+            done = partita("plan", folder, "--cluster", "2xcpu", "--batch", "4", "--seq", "8", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        notes = json.loads(done.stdout)["notes"]
+        self.assertEqual([note.partition("config.json: ")[2] for note in notes],
+                         ["torch_dtype bfloat16 taken as --precision bf16",
+                          "vocab_size not given, 32000 taken (Hugging Face's default)"])
+        self.assertEqual(done.stderr.splitlines(), [f"note: {note}" for note in notes])
+
+    def test_capture_says_which_python_it_lacks(self):
+        done = subprocess.run([PARTITA, "capture", "config.json", "-o", "x.model.json"], capture_output=True, text=True,
+                              env={**os.environ, "PARTITA_PYTHON": "/nonexistent/python"}, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("needs a Python with torch, and /nonexistent/python has none", done.stderr)
 
 
 class Answers(unittest.TestCase):

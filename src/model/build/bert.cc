@@ -17,6 +17,15 @@ struct Bert {
   std::string activation;
 };
 
+// transformers 4 had two more, with tables of distances inside attention; capture has none of them either.
+void need_absolute_positions(const Config& config) {
+  constexpr const char* kKey = "position_embedding_type";
+  std::string type = config.text(kKey, "absolute");
+  if (type != "absolute")
+    config.in()[kKey].fail(fmt::format(
+        "there is no builder for '{}' positions, needs absolute, as transformers 5 has it", type));
+}
+
 Bert read(const Config& config) {
   Bert c;
   c.layers = config.size("num_hidden_layers", 12);
@@ -31,6 +40,7 @@ Bert read(const Config& config) {
   c.activation = config.activation("hidden_act", "gelu");
   config.need("tie_word_embeddings", true);
   config.need("is_decoder", false);
+  need_absolute_positions(config);
   config.need_divides("hidden_size", c.hidden, "num_attention_heads", c.heads);
   return c;
 }

@@ -22,8 +22,8 @@ void refuse_attention(const Config& config, const char* key) {
   if (name == "sdpa") return;
   std::string remedy = name == "eager" ? config.capture_it() : "write \"sdpa\" or leave the key out";
   config.in()[key].fail(
-      fmt::format("is \"{}\", and builders compute attention with scaled_dot_product_attention (\"sdpa\"), which "
-                  "keeps no scores; {}",
+      fmt::format("is \"{}\", and builders compute attention with scaled_dot_product_attention (\"sdpa\"), "
+                  "which keeps no scores; {}",
                   name, remedy));
 }
 
@@ -95,8 +95,8 @@ void refuse_unbuilt(const Config& config, const Family& family) {
   refuse_other_names(config, family);
   for (const char* key : {"add_cross_attention", "tie_encoder_decoder"}) config.need(key, false);
   if (config.has("pruned_heads") && !config.in()["pruned_heads"].raw().empty())
-    config.in()["pruned_heads"].fail(
-        fmt::format("a model without some of its heads has no builder, needs to be empty; {}", config.capture_it()));
+    config.in()["pruned_heads"].fail(fmt::format(
+        "a model without some of its heads has no builder, needs to be empty; {}", config.capture_it()));
 }
 
 std::vector<std::string> notes_on(const Config& config, const Family& family) {

@@ -23,7 +23,8 @@ TensorId turn(Graph& g, const Rotary& rotary, TensorId x) {
 void need_whole_width(const JsonIn& rope, const Config& config) {
   constexpr const char* kShare = "partial_rotary_factor";
   if (rope.has(kShare) && rope[kShare].number() != 1)
-    rope[kShare].fail(fmt::format("positions on a part of the width have no builder, needs 1; {}", config.capture_it()));
+    rope[kShare].fail(fmt::format("positions on a part of the width have no builder, needs 1; {}",
+                                  config.capture_it()));
 }
 
 }  // namespace
