@@ -61,6 +61,10 @@ def _class_of(path, config, notes):
     import transformers
 
     named = (config.architectures or [None])[0]
+    several = [key for key in ("vision_config", "audio_config") if getattr(config, key, None) is not None]
+    if several:
+        raise InputError(f"{path}: {several[0]}", "a model of several modalities has no batch that its config alone says",
+                         "give the config of its text model, or build module and batch in a function: FILE.py:FUNCTION")
     usual = usual_class(config.model_type)
     if named and task_of(named):
         return getattr(transformers, named)

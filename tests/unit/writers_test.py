@@ -10,6 +10,7 @@ ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__fi
 HOME = "src/base/file.cc"
 WRITES = re.compile(r"\bofstream\b|\bstd::fstream\b|\bf(re)?open\s*\(|\bcreat\s*\(|\bO_(WRONLY|RDWR)\b")
 COMMENT = re.compile(r"//.*")
+NOWHERE = '"/dev/null"'  # nobody reads that
 
 
 def writers(root):
@@ -20,7 +21,7 @@ def writers(root):
         if path.suffix not in (".cc", ".h") or name == HOME:
             continue
         for number, line in enumerate(COMMENT.sub("", path.read_text()).splitlines(), 1):
-            if WRITES.search(line):
+            if WRITES.search(line) and NOWHERE not in line:
                 wrong.append(f"{name}:{number}: {line.strip()}; write with base/file.h")
     return wrong
 
@@ -50,7 +51,8 @@ class Checker(unittest.TestCase):
                              [f"src/cli/a.cc:2: {line}; write with base/file.h"])
 
     def test_lets_others_read(self):
-        for line in ("std::ifstream in(path);", "// no ofstream here", "app.open(path);", "int f = open(path, O_RDONLY);"):
+        for line in ("std::ifstream in(path);", "// no ofstream here", "app.open(path);", "int f = open(path, O_RDONLY);",
+                     'int nowhere = open("/dev/null", O_WRONLY);'):
             self.assertEqual(self.found("src/cli/a.cc", line), [])
 
     def test_lets_the_one_file_write(self):
