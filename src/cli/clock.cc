@@ -94,7 +94,8 @@ void add_clock_flags(CLI::App& app, ClockInput& input) {
   app.add_option("--link-rate", input.link_rate,
                  "virtual, emulated: bytes per second from a rank to another");
   app.add_option("--trace", input.trace, "write a Chrome trace of the last step");
-  app.add_option("--deadline", input.deadline, "seconds without progress that end the run; by default 60 and a hundred predicted steps");
+  app.add_option("--deadline", input.deadline,
+                 "seconds without progress that end the run; by default 60 and a hundred predicted steps");
   app.add_option("--inject", input.fault, "a fault for tests: RANK:STEP:ACTION:throw or :stall")->group("");
 }
 

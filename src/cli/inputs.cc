@@ -94,9 +94,9 @@ Model load(const ModelInput& input) {
 }
 
 void add_cluster_input(CLI::App& app, ClusterInput& input, const std::string& help) {
-  CLI::Option* cluster = app.add_option(
-      "--cluster", input.cluster,
-      "8xA100-80GB, 4x8xH100-80GB (nodes x devices), 4xcpu or a JSON file" + (help.empty() ? "" : "; " + help));
+  std::string known = "8xA100-80GB, 4x8xH100-80GB (nodes x devices), 4xcpu or a JSON file";
+  CLI::Option* cluster =
+      app.add_option("--cluster", input.cluster, help.empty() ? known : known + "; " + help);
   if (help.empty()) cluster->required();
   app.add_option("--memory", input.memory,
                  "bytes each device may use at most: 80GiB, 80GB, 123456; by default all but the reserve");

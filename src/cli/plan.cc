@@ -77,7 +77,8 @@ std::string to_text(const Found& found, const PlanRequest& request) {
   const Candidate& best = result.fitting.front();
   const Cluster& cluster = request.search.prices.cluster();
   std::string text = headline(found, request) + table(result);
-  text += fmt::format("The first: {}.\n", show(ThroughputOf(found.model, cluster)(best.plan, best.step_seconds)));
+  Throughput throughput = ThroughputOf(found.model, cluster)(best.plan, best.step_seconds);
+  text += fmt::format("The first: {}.\n", show(throughput));
   text += fmt::format(
       "{} of {} recipes estimated, {} left out by their bound, {} plans lowered and simulated on {}, {} per "
       "device.\n",
@@ -267,7 +268,8 @@ void add_plan(CLI::App& app, Command& command) {
   app.add_option("-o,--output", options->output, "write the best plan");
   app.footer(
       "Example: partita plan gpt2-small --cluster 8xA100-80GB --memory 8GiB -o plan.json\n"
-      "Example: partita plan llama-3-8b --cluster 2x8xH100-80GB --batch 64 --seq 4096 --precision bf16 -o plan.json");
+      "Example: partita plan llama-3-8b --cluster 2x8xH100-80GB --batch 64 --seq 4096 "
+      "--precision bf16 -o plan.json");
   app.callback([options, &command] { run(*options, command); });
 }
 

@@ -69,8 +69,8 @@ const NameRow& find_name(const std::string& name) {
     known.emplace_back(row.name);
   }
   input_error(
-      "recipe '{}' is not known; there are {}, also {}, and products of them with --dp, --cp, --tp, --pp{}", name,
-      fmt::join(known, ", "), show_aliases(), did_you_mean(name, with_aliases(known)));
+      "recipe '{}' is not known; there are {}, also {}, and products of them with --dp, --cp, --tp, --pp{}",
+      name, fmt::join(known, ", "), show_aliases(), did_you_mean(name, with_aliases(known)));
 }
 
 // One replica for every node that the data-parallel ranks of a stage lie in.
@@ -80,16 +80,18 @@ int64_t replicas_of(const Options& options, const RecipeSpec& spec, const std::o
     input_error("recipe hsdp: how many replicas? say --replicas, or --cluster: then every node holds one");
   int64_t nodes = spec.dp * spec.cp * spec.tp / cluster->devices_per_node;
   if (nodes < 2 || spec.dp % nodes)
-    input_error("recipe hsdp: dp {} of {} has no replica for each node; say --replicas, or take fsdp", spec.dp,
-                cluster->name);
+    input_error("recipe hsdp: dp {} of {} has no replica for each node; say --replicas, or take fsdp",
+                spec.dp, cluster->name);
   return nodes;
 }
 
 int64_t ranks_of(const Options& options, const std::optional<Cluster>& cluster) {
-  if (!options.ranks && !cluster) input_error("recipe {}: how many ranks? say --ranks or --cluster", options.name);
+  if (!options.ranks && !cluster)
+    input_error("recipe {}: how many ranks? say --ranks or --cluster", options.name);
   int64_t ranks = options.ranks ? options.ranks : num_ranks(*cluster);
   if (cluster && num_ranks(*cluster) < ranks)
-    input_error("--ranks {}: {} has {} devices; leave --ranks out, or take a larger cluster", ranks, cluster->name, num_ranks(*cluster));
+    input_error("--ranks {}: {} has {} devices; leave --ranks out, or take a larger cluster", ranks,
+                cluster->name, num_ranks(*cluster));
   return ranks;
 }
 
@@ -182,9 +184,9 @@ void add_recipe(CLI::App& app, Command& command) {
   RecipeSpec& sizes = options->sizes;
   auto positive = whole_number(1, 1 << 20);
   app.add_option("NAME", options->name,
-                 fmt::format("dp, zero1, zero2, zero3, osdp, tp, sp (Megatron's tp with --sequence-parallel), cp, ep, "
-                             "pipeline, interlaced, 3f1b, coshard or loss-pieces, also {}; it gets the ranks the "
-                             "sizes below leave",
+                 fmt::format("dp, zero1, zero2, zero3, osdp, tp, sp (Megatron's tp with "
+                             "--sequence-parallel), cp, ep, pipeline, interlaced, 3f1b, coshard or "
+                             "loss-pieces, also {}; it gets the ranks the sizes below leave",
                              show_aliases()))
       ->required();
   add_model_input(app, options->model, command);
@@ -210,8 +212,8 @@ void add_recipe(CLI::App& app, Command& command) {
                  "operators of parameters kept in pieces run in this many slices: one is gathered at a time")
       ->check(positive);
   app.add_option("--replicas", sizes.replicas,
-                 "copies of what --zero keeps in pieces, each over dp / replicas ranks; 1 by default, for hsdp as "
-                 "many as nodes")
+                 "copies of what --zero keeps in pieces, each over dp / replicas ranks; 1 by default, for "
+                 "hsdp as many as nodes")
       ->check(positive);
   app.add_option("--microbatches", options->microbatches,
                  "pieces of the batch, one after another; as many as stages without it")

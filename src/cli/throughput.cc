@@ -23,14 +23,17 @@ Throughput ThroughputOf::operator()(const Plan& plan, Seconds seconds) const {
 namespace {
 
 /// "104320", "0.31": whole from a hundred on.
-std::string show_rate(double rate) { return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate); }
+std::string show_rate(double rate) {
+  return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate);
+}
 
 }  // namespace
 
 std::string show(const Throughput& t) {
-  return fmt::format("micro-batch size {}; {} tokens/s, {} per device; {:.3g} TFLOP/s per device, {:.1f} % MFU",
-                     t.micro_batch_size, show_rate(t.tokens_per_second),
-                     show_rate(t.tokens_per_second_per_device), t.used.tflops_per_device, 100 * t.used.mfu);
+  return fmt::format(
+      "micro-batch size {}; {} tokens/s, {} per device; {:.3g} TFLOP/s per device, {:.1f} % MFU",
+      t.micro_batch_size, show_rate(t.tokens_per_second), show_rate(t.tokens_per_second_per_device),
+      t.used.tflops_per_device, 100 * t.used.mfu);
 }
 
 void write(const Throughput& t, Json& json) {

@@ -56,7 +56,8 @@ Bytes needed_bytes(const Model& model, const std::vector<Bytes>& peaks) {
 // To lower a large plan for every rank takes minutes; rank classes say in seconds that it is too large.
 void refuse_huge(const Model& model, const Plan& plan, const Prices& prices) {
   if (Bytes free = available_memory(); free == 0 || host_bytes(model) <= free) return;
-  need_memory("train", needed_bytes(model, PricedPlan(model, plan).simulated(prices).peak_bytes), plan.ranks());
+  std::vector<Bytes> peaks = PricedPlan(model, plan).simulated(prices).peak_bytes;
+  need_memory("train", needed_bytes(model, peaks), plan.ranks());
 }
 
 void run(const Options& options, const Command& command) {
@@ -111,7 +112,8 @@ void add_train(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   add_model_input(app, options->model, command);
   app.add_option("PLAN", options->plan, "a plan file; without one, data parallel over --ranks");
-  app.add_option("--ranks", options->ranks, "threads of this process, one a rank; by default those of PLAN, else 1")
+  app.add_option("--ranks", options->ranks,
+                 "threads of this process, one a rank; by default those of PLAN, else 1")
       ->check(whole_number(1, 1024));
   app.add_option("--steps", options->steps, "how many")
       ->check(whole_number(1, 1000000))

@@ -50,8 +50,9 @@ void set_role(const std::string& setting, Precision& precision) {
   } else if (role == "loss_scale" && !value.empty()) {
     precision.loss_scale = scale_of(value);
   } else {
-    input_error("--precision: \"{}\"; write bf16, fp16, or for example grad=float32,master=float32{}", setting,
-                role.find('8') != role.npos ? "; 8-bit floats are not there yet" : did_you_mean(role, known));
+    bool eight_bits = role.find('8') != role.npos;
+    input_error("--precision: \"{}\"; write bf16, fp16, or for example grad=float32,master=float32{}",
+                setting, eight_bits ? "; 8-bit floats are not there yet" : did_you_mean(role, known));
   }
 }
 

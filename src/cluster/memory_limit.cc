@@ -32,7 +32,8 @@ Bytes reserve_bytes(const std::string& text, Bytes device) {
     if (!size) input_error("--reserve: \"{}\" is not a size; write for example 4GiB, 8% or 0", text);
     Bytes bytes = parse_bytes(text, "--reserve");
     if (bytes > 0 && bytes < kForgottenUnit && !has_unit(text))
-      input_error("--reserve: \"{}\" without a unit is {} bytes; write {}GiB or {}%", text, bytes, text, text);
+      input_error("--reserve: \"{}\" without a unit is {} bytes; write {}GiB or {}%", text, bytes, text,
+                  text);
     return bytes;
   }
   double percent = -1;

@@ -44,7 +44,8 @@ Cluster read_cluster(const std::string& argument) {
     return parse_cluster(read_file(argument), argument);
   std::string where = fmt::format("cluster '{}'", argument);
   if (std::string instead = in_order(argument); !instead.empty())
-    input_error("{}: the number comes first, then x and the device, without spaces; write {}", where, instead);
+    input_error("{}: the number comes first, then x and the device, without spaces; write {}", where,
+                instead);
   std::string_view rest = argument;
   int first = take_count(rest, where);
   int second = take_count(rest, where);

@@ -5,19 +5,24 @@
 namespace partita {
 namespace {
 
-/// "input_ids:0" and its leaves, "input_ids:0.1".
-bool is_batch_atom(const Model& model, const std::string& atom) {
-  return std::any_of(model.tensors.begin(), model.tensors.end(), [&](const Tensor& tensor) {
-    std::string first = tensor.name + ":0";
-    return tensor.role == Role::kBatchInput && (atom == first || atom.starts_with(first + "."));
+/// "input_ids:0" of every batch input; its leaves are "input_ids:0.1".
+std::vector<std::string> batch_dims(const Model& model) {
+  std::vector<std::string> dims;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.role == Role::kBatchInput) dims.push_back(tensor.name + ":0");
+  return dims;
+}
+
+bool is_of(const std::vector<std::string>& dims, const std::string& atom) {
+  return std::any_of(dims.begin(), dims.end(), [&](const std::string& dim) {
+    return atom.starts_with(dim) && (atom.size() == dim.size() || atom[dim.size()] == '.');
   });
 }
 
-bool splits_batch(const Plan& plan, const Model& model, const MeshAxis& axis) {
+bool splits(const Plan& plan, const MeshAxis& axis, const std::vector<std::string>& dims) {
   return std::any_of(plan.split.begin(), plan.split.end(), [&](const SplitRule& rule) {
-    return rule.axis == axis.name && std::any_of(rule.atoms.begin(), rule.atoms.end(), [&](const auto& atom) {
-             return is_batch_atom(model, atom);
-           });
+    return rule.axis == axis.name && std::any_of(rule.atoms.begin(), rule.atoms.end(),
+                                                 [&](const std::string& atom) { return is_of(dims, atom); });
   });
 }
 
@@ -25,8 +30,9 @@ bool splits_batch(const Plan& plan, const Model& model, const MeshAxis& axis) {
 
 int64_t micro_batch_size(const Plan& plan, const Model& model) {
   int64_t parts = plan.microbatches;
+  std::vector<std::string> dims = batch_dims(model);
   for (const MeshAxis& axis : plan.mesh)
-    if (!axis.across && splits_batch(plan, model, axis)) parts *= axis.size;
+    if (!axis.across && splits(plan, axis, dims)) parts *= axis.size;
   return (plan.batch + parts - 1) / parts;
 }
 

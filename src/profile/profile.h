@@ -18,8 +18,8 @@ struct OpCost {
   bool operator==(const OpCost&) const = default;
 };
 
-/// Flops per second on the spec sheet for matmuls of `dtype`. 16-bit dtypes without a rate of their own run as
-/// float32, whole numbers and booleans too. Throws InputError where the device has no rate for it.
+/// Flops per second on the spec sheet for matmuls of `dtype`. 16-bit dtypes without a rate of their own run
+/// as float32, whole numbers and booleans too. Throws InputError where the device has no rate for it.
 double peak_flops(const Device& device, DType dtype);
 /// The share of it that a large matmul reaches.
 double reached_flops(const Device& device, DType dtype);

@@ -84,17 +84,18 @@ Bytes host_bytes(const Model& model) {
 void need_memory(const std::string& what, Bytes needed, int64_t ranks, Bytes available) {
   if (available == 0 || needed <= available) return;
   input_error(
-      "{}: needs {} for {}, this machine has {} free; `partita simulate` says what it takes without running it, "
-      "a smaller --batch or another plan may need less",
-      what, show_bytes(needed), ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks), show_bytes(available));
+      "{}: needs {} for {}, this machine has {} free; `partita simulate` says what it takes without running "
+      "it, a smaller --batch or another plan may need less",
+      what, show_bytes(needed), ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks),
+      show_bytes(available));
 }
 
 void need_one_process(const std::string& what) {
   const char* size = std::getenv("WORLD_SIZE");
   if (!size || std::atoll(size) <= 1) return;
   input_error(
-      "{}: WORLD_SIZE is {}, but ranks are threads of one process; run it once, without torchrun, and give the "
-      "ranks to the plan",
+      "{}: WORLD_SIZE is {}, but ranks are threads of one process; run it once, without torchrun, and give "
+      "the ranks to the plan",
       what, size);
 }
 

@@ -10,8 +10,8 @@ namespace {
 /// Shares of a step below this are not worth a word.
 constexpr double kNoticed = 0.005;
 
-// The first thing in which a loser is worse than the winner, in words. Costs of units know neither how long it
-// waits nor how long it is idle.
+// The first thing in which a loser is worse than the winner, in words. Costs of units know neither how long
+// it waits nor how long it is idle.
 std::string why_slower(const Candidate& loser, const Candidate& winner) {
   std::string text = fmt::format("{:.2f}x the time", loser.step_seconds / winner.step_seconds);
   if (!loser.lowered) return text + " by costs of units, not checked";

@@ -58,7 +58,8 @@ TEST(MemoryLimit, RefusesWhatCannotBe) {
             "--memory 200GiB: a H100-80GB has 80.0 GiB; leave --memory out, or give at most that");
   EXPECT_EQ(refusal("8xH100-80GB", {.reserve = "100%"}),
             "--reserve 100%: nothing is left of the 80.0 GiB of a H100-80GB; write for example 8%");
-  EXPECT_EQ(refusal("8xH100-80GB", {.memory = "80"}), "--memory: \"80\" without a unit is 80 bytes; write 80GiB");
+  EXPECT_EQ(refusal("8xH100-80GB", {.memory = "80"}),
+            "--memory: \"80\" without a unit is 80 bytes; write 80GiB");
   EXPECT_EQ(refusal("8xH100-80GB", {.reserve = "-3%"}),
             "--reserve: \"-3%\" is not a share; write for example 8%, 4GiB or 0");
 }

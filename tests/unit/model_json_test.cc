@@ -78,8 +78,8 @@ TEST(ModelJson, RefusesWithThePathToTheMistake) {
   EXPECT_EQ(refusal(changed("/tensors/0/shape", Json::array({1L << 40, 1L << 40}))),
             "m: tensors[0].shape: has more elements than any machine can hold");
   EXPECT_EQ(refusal(changed("/tensors/0/dtype", "float23")),
-            "m: tensors[0].dtype: unknown dtype \"float23\"; there are float64, float32, bfloat16, float16, int64, "
-            "int32, int16, int8, uint8, bool, complex64, complex128; did you mean 'float32'?");
+            "m: tensors[0].dtype: unknown dtype \"float23\"; there are float64, float32, bfloat16, float16, "
+            "int64, int32, int16, int8, uint8, bool, complex64, complex128; did you mean 'float32'?");
   EXPECT_EQ(refusal(changed("/tensors/0/role", "paramter")),
             "m: tensors[0].role: unknown role \"paramter\"; did you mean 'parameter'?");
   EXPECT_EQ(refusal(changed("/tensors/2/trainable", true)),

@@ -18,7 +18,9 @@ constexpr Bytes kGiB = Bytes{1} << 30;
 /// A folder with the files that Linux would have.
 class Machine {
  public:
-  Machine() : root_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  Machine() {
+    auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::path(testing::TempDir()) / test->name();
     fs::remove_all(root_);
     write("proc/meminfo", "MemTotal:       33554432 kB\nMemFree: 1048576 kB\nMemAvailable:   20971520 kB\n");
   }
