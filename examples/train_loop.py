@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import partita
+from plain_step import PlainStep
 
 TEXT = Path(__file__).parent / "data" / "alice.txt"
 TOKENS, BATCH = 32, 20
@@ -105,7 +106,7 @@ def main():
     steps = args.epochs * math.ceil(args.samples / BATCH)
     rate = lambda k: min(1, (k + 1) / 3) * (0.55 + 0.45 * math.cos(math.pi * k / steps))
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
-    step = Plain(module, optimizer, loss) if args.plain else partita.parallelize(
+    step = PlainStep(module, optimizer, loss) if args.plain else partita.parallelize(
         module, (test[:, :-1], test[:, 1:].flatten()), optimizer, ranks=args.ranks, loss=loss, clip=1.0)
 
     done = 0
@@ -129,33 +130,6 @@ def main():
             os.replace(args.checkpoint + ".part", args.checkpoint)
     with torch.no_grad():
         print(f"average {loss(ema.module.eval()(test[:, :-1]), test[:, 1:].flatten()).item():.9g}")
-
-
-class Plain:
-    """What a step is in plain PyTorch, with the calls that the loop above uses."""
-
-    def __init__(self, module, optimizer, loss):
-        self._module, self.optimizer, self.loss, self.count, self.metrics = module, optimizer, loss, 0, None
-
-    def __call__(self, x, y):
-        self.optimizer.zero_grad()
-        value = self.loss(self._module(x), y)
-        value.backward()
-        norm = nn.utils.clip_grad_norm_(self._module.parameters(), 1.0)
-        self.optimizer.step()
-        self.count += 1
-        self.metrics = argparse.Namespace(step=self.count, grad_norm=norm.item())
-        return value.item()
-
-    @torch.no_grad()
-    def evaluate(self, x, y):
-        self._module.eval()
-        value = self.loss(self._module(x), y).item()
-        self._module.train()
-        return value
-
-    def module(self):
-        return self._module
 
 
 if __name__ == "__main__":

@@ -84,9 +84,9 @@ Session open_session(const std::string& model_json, const TensorDict& weights, c
                    {.threads_per_rank = threads_for(1, threads), .recoverable = recoverable});
   }
   Lowered lowered = lower(model, parse_plan(plan_json, "plan"));
-  return Session({lowered.model, lowered.program, leaves_of(lowered.model, lowered.atoms)}, given.views(),
-                 {.threads_per_rank = threads_for(lowered.program.ranks.size(), threads),
-                  .recoverable = recoverable});
+  return Session(
+      {lowered.model, lowered.program, leaves_of(lowered.model, lowered.atoms)}, given.views(),
+      {.threads_per_rank = threads_for(lowered.program.ranks.size(), threads), .recoverable = recoverable});
 }
 
 StepReport timed_step(Session& session, const TensorDict& batch) {
@@ -254,9 +254,7 @@ PYBIND11_MODULE(_partita, m) {
            "One step on the global batch: loss, seconds, skipped, loss_scale.")
       .def(
           "set_optimizer",
-          [](Session& session, const py::dict& optimizer) {
-            session.set_optimizer(to_optimizer(optimizer));
-          },
+          [](Session& session, const py::dict& optimizer) { session.set_optimizer(to_optimizer(optimizer)); },
           py::arg("optimizer"), "Its numbers, for the steps from now on.")
       .def("lasting", &lasting, "What lasts from step to step: tensors, states, steps, updates, loss scale.")
       .def("take_over", &take_over, py::arg("given"), "Replaces what is given of it.")

@@ -39,18 +39,40 @@ class Taken:
     """Named tensors of one module: in it (`given`), or with the ranks and stand-ins in their place."""
 
     def __init__(self, module: torch.nn.Module, parameters, buffers, owner):
-        self.module, self.owner = module, owner
-        self.tensors = {name: module.get_parameter(name) for name in parameters}
-        self.tensors |= {name: module.get_buffer(name) for name in buffers}
+        self.module, self.owner, self.buffers = module, owner, list(buffers)
+        self.parameters = {name: module.get_parameter(name) for name in parameters}
+        self.kinds = {name: (tensor.shape, tensor.dtype) for name, tensor in self.tensors.items()}
+        self.trains = {name: p.requires_grad for name, p in module.named_parameters()}
         self.stand_ins, self.handles = {}, []
+
+    @property
+    def tensors(self) -> dict:
+        """Buffers may be other objects than before: a module can put a new tensor in their place."""
+        return {**self.parameters, **{name: self.module.get_buffer(name) for name in self.buffers}}
 
     @property
     def given(self) -> bool:
         return not self.stand_ins
 
     def values(self) -> dict:
-        """What the module holds now. REQUIRES: given."""
+        """What the module holds now. Raises InputError where it is not what was captured. REQUIRES: given."""
+        self.check_kinds()
         return {name: tensor.detach() for name, tensor in self.tensors.items()}
+
+    def check_kinds(self):
+        where = type(self.module).__name__
+        now = dict(self.module.named_parameters())
+        for name, trains in self.trains.items():
+            if name not in now or (name in self.parameters and now[name] is not self.parameters[name]):
+                raise InputError(where, f"another parameter is in the place of {name}",
+                                 "make a new optimizer, and a new step with parallelize")
+            if now[name].requires_grad != trains:
+                raise InputError(where, f"requires_grad of {name} was changed", "make a new step with parallelize")
+        for name, tensor in self.tensors.items():
+            if (tensor.shape, tensor.dtype) != self.kinds[name]:
+                shape, dtype = self.kinds[name]
+                raise InputError(where, f"{name} is {tensor.dtype}{list(tensor.shape)} now and was {dtype}{list(shape)}",
+                                 "make a new step with parallelize")
 
     def take(self):
         """Puts stand-ins into the module; nobody but the caller has the values then."""
@@ -63,8 +85,6 @@ class Taken:
 
     def give(self, values: dict):
         """The way back; `values` has all of them."""
-        missing = [name for name in self.tensors if name not in values]
-        assert not missing, missing
         for name, tensor in self.tensors.items():
             tensor.data = values[name]
         self.stand_ins.clear()
@@ -73,8 +93,10 @@ class Taken:
 
     def check_untouched(self):
         """Raises InputError where somebody has written to the module while the ranks have its tensors."""
+        self.check_kinds()
+        tensors = self.tensors
         for name, stand_in in self.stand_ins.items():
-            now = self.tensors[name]
+            now = tensors[name]
             if now.shape != stand_in.shape or now.data_ptr() != stand_in.data_ptr() or not _is_fresh(stand_in):
                 raise InputError(type(self.module).__name__, f"{name} was changed while the ranks of a step have it",
                                  "call step.module() first, then change it; the next step takes it over")

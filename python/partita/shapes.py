@@ -78,8 +78,9 @@ class Shapes:
 
     def _planned(self, model, first, form):
         plan = self.planner.plan(model, first)
-        sizes = ", ".join(f"{entry[0]} {list(entry[2])}" for entry in form if len(entry) == 3)
-        print(f"partita: a batch of another shape ({sizes}): captured and planned once, {plan.summary()}", file=sys.stderr)
+        sizes = ", ".join(f"{entry[0]} {list(entry[2])}" for entry in form[0] if len(entry) == 3)
+        what = f"a batch of another shape ({sizes})" if form[0] != self.now[0] else "the module is in another mode (train, eval)"
+        print(f"partita: {what}: captured and planned once, {plan.summary()}", file=sys.stderr)
         return plan
 
     def evaluate(self, session, form, batch, given) -> float:

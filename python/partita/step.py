@@ -2,11 +2,12 @@
 
 import contextlib
 import warnings
+import weakref
 
 import torch
 
 from .batches import batch_of, check_form, check_tensors, form_of, tokens_of
-from .errors import InputError
+from .errors import InputError, RunError
 from .guard import Taken, owner_of
 from .metrics import Metrics
 from .model import Model
@@ -34,14 +35,15 @@ class Step:
         named = dict(module.named_parameters())
         self._named = {name: named[name] for name in model.trained}
         states = read_states(optimizer, optimizer.state, self._named)
-        self._session = self._shapes.first(form_of(batch), model, plan, model.weights(module))
+        self._session = self._shapes.first(self._key(batch), model, plan, model.weights(module))
         if states:
             self._session.take_over({"tensors": {}, **states})
         self._taken = Taken(module, model.trained, [n for n in model.updated_buffers if n != STATE], self)
-        self._before = self._taken.values()  # until the first step has made others
         self._take()
-        self._hooks = [optimizer.register_state_dict_pre_hook(self._fill_states),
-                       optimizer.register_step_pre_hook(self._tell_that_it_steps)]
+        # Weak, so that an optimizer does not keep the ranks of a step that nobody has any more.
+        fill, tell = weakref.WeakMethod(self._fill_states), weakref.WeakMethod(self._tell_that_it_steps)
+        optimizer.register_state_dict_pre_hook(lambda *_: fill() and fill()())
+        optimizer.register_step_pre_hook(lambda *_: tell() and tell()())
 
     def __call__(self, *args, **kwargs) -> float:
         """One step on the global batch, as step(batch), step(x, y) or step(**batch); returns the loss.
@@ -51,13 +53,12 @@ class Step:
         """
         batch = self._checked(args, kwargs)
         self._take_again()
-        self._session = self._shapes.switch(self._session, form_of(batch), batch, self._given)
+        self._session = self._shapes.switch(self._session, self._key(batch), batch, self._given)
         named = self._shapes.model.named(batch)
         self._shapes.check(named)
         self._session.set_optimizer(trained_only(settings_of(self._optimizer, self._module), self._shapes.model.trained))
-        report = self._session.report_step(named)
-        self._before = None
         self._shapes.forget_evaluation()
+        report = self._session.report_step(named)
         self._optimizer._opt_called = True  # what torch's schedulers look at before they warn
         self.metrics = self._measured(report, batch)
         return report["loss"]
@@ -73,7 +74,7 @@ class Step:
         again."""
         if not self._taken.given:
             lasting = self._session.lasting()
-            self._taken.give(self._before or lasting["tensors"])
+            self._taken.give(lasting["tensors"])
             self._optimizer.state.update(write_states(self._optimizer, lasting, self._named))
         return self._module
 
@@ -88,7 +89,7 @@ class Step:
             model = self._module.state_dict()
             self._optimizer.state.update(write_states(self._optimizer, lasting, self._named, masters=False))
             optimizer = self._optimizer.state_dict()
-            self._optimizer.state.clear()
+            self._forget_states()
         own = {"version": VERSION, "step": lasting["steps"], "updates": lasting["updates"],
                "loss_scale": lasting["loss_scale"], "good_steps": lasting["good_steps"],
                "master": dict(lasting["states"][-1])}
@@ -106,7 +107,7 @@ class Step:
             given = {"tensors": {name: value.clone() for name, value in tensors.items()}}
         if "optimizer" in state:
             self._optimizer.load_state_dict(state["optimizer"])
-            self._optimizer.state.clear()
+            self._forget_states()
             given |= read_states(self._optimizer, _by_parameter(self._optimizer, state["optimizer"]), self._named)
         if own:
             given |= {"steps": own["step"], "updates": own["updates"], "loss_scale": own["loss_scale"],
@@ -117,7 +118,6 @@ class Step:
                 given["tensors"][STATE] = torch.tensor(own["random"])
         self._session.take_over(given)
         self._frozen.push(self._session)
-        self._before = None
         self._shapes.forget_evaluation()
 
     def peak_bytes(self) -> list:
@@ -128,6 +128,16 @@ class Step:
         last = f", step {self.metrics.step}, loss {self.metrics.loss:.4g}" if self.metrics else ""
         return f"<partita.Step of {type(self._module).__name__}: {self.plan.summary()}{last}>"
 
+    def __deepcopy__(self, _memo):
+        raise InputError("Step", "ranks cannot be copied", "copy step.state_dict(), or step.module()")
+
+    def __reduce__(self):
+        raise InputError("Step", "ranks cannot be pickled", "save step.state_dict()")
+
+    def _key(self, batch) -> tuple:
+        """What a captured step depends on: the form of the batch, and which parts of the module are in training mode."""
+        return form_of(batch), tuple(part.training for part in self._module.modules())
+
     def _checked(self, args, kwargs):
         batch = batch_of(args, kwargs)
         check_tensors(batch)
@@ -136,7 +146,12 @@ class Step:
 
     def _take(self):
         self._taken.take()
-        self._optimizer.state.clear()
+        self._forget_states()
+
+    def _forget_states(self):
+        """The ranks have them; those of parameters that the step does not train stay."""
+        for parameter in self._named.values():
+            self._optimizer.state.pop(parameter, None)
 
     def _take_again(self):
         """The ranks have what the module and the optimizer hold now."""
@@ -154,17 +169,15 @@ class Step:
                  **read_states(self._optimizer, self._optimizer.state, self._named)}
         self._session.take_over(given)
         self._frozen.push(self._session)
-        self._before = None
         self._shapes.forget_evaluation()
         self._take()
 
     def _load_states(self):
         """What somebody loaded into the optimizer while the ranks have its states."""
-        if self._optimizer.state:
-            states = read_states(self._optimizer, self._optimizer.state, self._named)
-            if states:
-                self._session.take_over({"tensors": {}, **states})
-            self._optimizer.state.clear()
+        states = read_states(self._optimizer, self._optimizer.state, self._named)
+        if states:
+            self._session.take_over({"tensors": {}, **states})
+            self._forget_states()
 
     @contextlib.contextmanager
     def _given(self, lasting=None):
@@ -177,18 +190,26 @@ class Step:
 
     def _measured(self, report, batch) -> Metrics:
         rates = [float(group["lr"]) for group in self._optimizer.param_groups]
-        session, steps = self._session, self._session.steps()
+        steps = self._session.steps()
         return Metrics(loss=report["loss"], lr=rates[0], learning_rates=rates, seconds=report["seconds"],
                        tokens_per_second=tokens_of(batch) / report["seconds"], loss_scale=report["loss_scale"],
                        skipped=report["skipped"], peak_bytes=max(self.peak_bytes()), step=steps,
-                       _norm=lambda: session.gradient_norm() if session.steps() == steps and session is self._session
-                       else None)
+                       _norm=self._norm_of(self._session, steps))
 
-    def _fill_states(self, optimizer):
+    def _norm_of(self, session, steps):
+        def norm():
+            try:
+                return session.gradient_norm() if session is self._session and session.steps() == steps else None
+            except RunError:  # the gradients are gone: something was taken over since
+                return None
+
+        return norm
+
+    def _fill_states(self):
         if not self._taken.given:
-            optimizer.state.update(write_states(optimizer, self._session.lasting(), self._named))
+            self._optimizer.state.update(write_states(self._optimizer, self._session.lasting(), self._named))
 
-    def _tell_that_it_steps(self, *_):
+    def _tell_that_it_steps(self):
         if not self._taken.given and not getattr(self, "_told", False):
             self._told = True
             warnings.warn("partita: optimizer.step() does nothing here: step(batch) computes gradients and updates the "
@@ -199,17 +220,20 @@ class _Versions:
     """Parameters and buffers that no step changes: they stay in the module, and edits of them are taken over."""
 
     def __init__(self, module, changed):
-        named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        self.tensors = {name: value for name, value in named.items() if name not in changed}
+        self.module, self.changed = module, set(changed)
         self.seen = self._now()
 
+    def _tensors(self):
+        named = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+        return {name: value for name, value in named.items() if name not in self.changed}
+
     def _now(self):
-        return {name: (value._version, value.data_ptr()) for name, value in self.tensors.items()}
+        return {name: (value._version, value.data_ptr()) for name, value in self._tensors().items()}
 
     def push(self, session) -> bool:
         """Gives the ranks those that have changed since the last call. Were there any?"""
-        now = self._now()
-        edited = {name: self.tensors[name].detach() for name in now if now[name] != self.seen[name]}
+        now, tensors = self._now(), self._tensors()
+        edited = {name: tensors[name].detach() for name in now if name in self.seen and now[name] != self.seen[name]}
         if edited:
             session.take_over({"tensors": edited})
         self.seen = now

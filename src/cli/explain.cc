@@ -55,14 +55,18 @@ void run_explain(const Options& options, const Command& command) {
   request.progress = show_progress(command);
   request.progress({"lowering and certifying the plan"});
   Candidate mine = judged(model, plan, request);
-  Json json = {{"summary", plan.summary},          {"step_seconds", mine.step_seconds},
-               {"peak_bytes", mine.peak_bytes},    {"dtype", plan.dtype},
-               {"fits", mine.fits},                {"limit_bytes", limit.limit},
-               {"reserve_bytes", limit.reserve},   {"reasons", Json::array()}};
+  Json json = {{"summary", plan.summary},
+               {"step_seconds", mine.step_seconds},
+               {"peak_bytes", mine.peak_bytes},
+               {"dtype", plan.dtype},
+               {"fits", mine.fits},
+               {"limit_bytes", limit.limit},
+               {"reserve_bytes", limit.reserve},
+               {"reasons", Json::array()}};
   write_tier(request.prices, json);
   const Cluster& cluster = request.prices.cluster();
-  std::string text = fmt::format("{} on {}, {}\n", plan.summary, cluster.name,
-                                 show_dtype(plan.dtype, plan.optimizer));
+  std::string text =
+      fmt::format("{} on {}, {}\n", plan.summary, cluster.name, show_dtype(plan.dtype, plan.optimizer));
   text += fmt::format("{}; limit {} per device\n", show_fit(limit, mine.worst_peak()), to_text(limit));
   text += precision_hint(plan.dtype, cluster);
   for (const Reason& reason : explain(model, plan, request)) {

@@ -77,8 +77,7 @@ std::optional<AskedDType> asked_dtype(const ModelInput& input) {
 
 Model load_as_written(const ModelInput& input) {
   ModelFile file = find_model(input.file);
-  if (file.kind == ModelKind::kPreset)
-    return build_model(*find_preset(file.path), {input.batch, input.seq});
+  if (file.kind == ModelKind::kPreset) return build_model(*find_preset(file.path), {input.batch, input.seq});
   return file.kind == ModelKind::kConfig ? built(input, file) : captured(input, file);
 }
 

@@ -87,7 +87,8 @@ ModelFile find_model(const std::string& name) {
   if (!fs::exists(name)) refuse_unknown(name);
   bool folder = fs::is_directory(name);
   if (folder && !fs::is_regular_file(config_in(name))) refuse_folder(name);
-  refuse_weights(name, "the step itself: a preset, a config.json of Hugging Face, or what partita.capture saves");
+  refuse_weights(name,
+                 "the step itself: a preset, a config.json of Hugging Face, or what partita.capture saves");
   std::string path = folder ? config_in(name).string() : name, text = read_file(path);
   refuse_plan(path, text);
   return {is_config(path, text) ? ModelKind::kConfig : ModelKind::kCaptured, path, text};

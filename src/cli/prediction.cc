@@ -55,10 +55,9 @@ std::string to_text(const PlanQuestion& question, const Prediction& prediction) 
   const auto& [trace, limit, throughput] = prediction;
   const Plan& plan = question.plan;
   const Cluster& cluster = question.prices.cluster();
-  std::string text =
-      fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n", plan.summary,
-                  cluster.name, show_seconds(trace.step_seconds), 100 * trace.bubble,
-                  show_seconds(trace.exposed_comm_seconds));
+  std::string text = fmt::format("{} on {}: {} a step, {:.1f} % idle, {} waiting for communication\n",
+                                 plan.summary, cluster.name, show_seconds(trace.step_seconds),
+                                 100 * trace.bubble, show_seconds(trace.exposed_comm_seconds));
   text += show_dtype(plan.dtype, plan.optimizer) + "; " + show(throughput) + "\n";
   text += precision_hint(plan.dtype, cluster);
   if (trace.hidden_comm_seconds > 0)
@@ -70,14 +69,10 @@ std::string to_text(const PlanQuestion& question, const Prediction& prediction) 
 
 Json to_json(const PlanQuestion& question, const Prediction& prediction) {
   const auto& [trace, limit, throughput] = prediction;
-  Json json = {{"step_seconds", trace.step_seconds},
-               {"bubble", trace.bubble},
-               {"peak_bytes", trace.peak_bytes},
-               {"exposed_comm_seconds", trace.exposed_comm_seconds},
-               {"dtype", question.plan.dtype},
-               {"fits", prediction.fits()},
-               {"limit_bytes", limit.limit},
-               {"reserve_bytes", limit.reserve}};
+  Json json = {{"step_seconds", trace.step_seconds}, {"bubble", trace.bubble},
+               {"peak_bytes", trace.peak_bytes},     {"exposed_comm_seconds", trace.exposed_comm_seconds},
+               {"dtype", question.plan.dtype},       {"fits", prediction.fits()},
+               {"limit_bytes", limit.limit},         {"reserve_bytes", limit.reserve}};
   if (trace.hidden_comm_seconds > 0) json["hidden_comm_seconds"] = trace.hidden_comm_seconds;
   write(throughput, json);
   write_tier(question.prices, json);

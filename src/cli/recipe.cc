@@ -159,8 +159,8 @@ void run(Options& options, const Command& command) {
   Plan plan = recipe(model, spec);
   check_plan(plan, model, options.name);
   Json json = {{"summary", plan.summary}, {"dtype", plan.dtype}};
-  std::string text = fmt::format("{}: {}, {}\n", options.output, plan.summary,
-                                 show_dtype(plan.dtype, plan.optimizer));
+  std::string text =
+      fmt::format("{}: {}, {}\n", options.output, plan.summary, show_dtype(plan.dtype, plan.optimizer));
   if (cluster) {
     MemoryLimit limit = limit_of(options.cluster, *cluster);
     plan.cluster = cluster->name;

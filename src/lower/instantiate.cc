@@ -118,8 +118,7 @@ TypeId Instantiator::type(int value) {
   const Tensor& tensor = model_[v.tensor];
   const Shape& here = shape(value);
   TypeId& type = locals_[value].type;
-  if (!type)
-    type = library_.type({here, compact_strides(here, tensor.strides), v.as.value_or(tensor.dtype)});
+  if (!type) type = library_.type({here, compact_strides(here, tensor.strides), v.as.value_or(tensor.dtype)});
   return type;
 }
 

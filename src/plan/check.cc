@@ -259,8 +259,8 @@ void check_groups(const Plan& plan, const Model& model, Faults& faults) {
     for (const std::string& pattern : plan.optimizer.groups[g].params)
       if (std::none_of(trained.begin(), trained.end(),
                        [&](const std::string& name) { return matches(pattern, name); }))
-        faults.push_back(fmt::format("optimizer.groups[{}]: no trained parameter is called \"{}\"{}", g, pattern,
-                                     did_you_mean(pattern, trained)));
+        faults.push_back(fmt::format("optimizer.groups[{}]: no trained parameter is called \"{}\"{}", g,
+                                     pattern, did_you_mean(pattern, trained)));
 }
 
 /// A block has ops, and so has every pattern of what is kept of it. Where all is well, ops after the last

@@ -20,9 +20,8 @@ class Fitting {
   }
 
   bool trains(const std::string& pattern) const {
-    return std::any_of(model_.gradients.begin(), model_.gradients.end(), [&](const auto& pair) {
-      return matches(pattern, whole_name(model_, pair.first));
-    });
+    return std::any_of(model_.gradients.begin(), model_.gradients.end(),
+                       [&](const auto& pair) { return matches(pattern, whole_name(model_, pair.first)); });
   }
 
   bool has_atom(const std::string& name) const {

@@ -94,8 +94,9 @@ class Checker {
       if (instr.later && !instr.drop.empty()) say("drops what is under way; let its wait drop it");
       bool numbers = instr.settings == 0 || (instr.kind == InstrKind::kOptimize &&
                                              in_range(instr.settings - 1, program_.optimizer.groups));
-      if (!numbers) say("names settings {} of an optimizer with {} groups", instr.settings,
-                        program_.optimizer.groups.size());
+      if (!numbers)
+        say("names settings {} of an optimizer with {} groups", instr.settings,
+            program_.optimizer.groups.size());
       bool adds = instr.kind == InstrKind::kCompute || instr.kind == InstrKind::kAdd;
       if (instr.sum && !adds) say("is no addition, but names one");
       if (instr.sum && !in_range(instr.sum.value, model_.ops))

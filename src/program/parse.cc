@@ -149,8 +149,8 @@ class Reader {
   }
 
   Instr instr(const JsonIn& in) const {
-    in.only({"do", "op", "args", "kwargs", "view", "into", "sum", "in", "out", "types", "group", "cut",
-             "pieces", "scatter", "shares", "begin", "length", "later", "settings", "drop"});
+    in.only({"do",    "op",  "args",   "kwargs",  "view",   "into",  "sum",    "in",    "out",      "types",
+             "group", "cut", "pieces", "scatter", "shares", "begin", "length", "later", "settings", "drop"});
     const InstrRow& row = kInstrRows[read_word(in["do"], kInstrRows, instr_name)];
     Instr out{.kind = row.kind, .in = slots(in["in"]), .out = slots(in["out"])};
     if (in.has("types")) each(in["types"], [&](const JsonIn& one) { out.types.push_back(type_id(one)); });

@@ -65,8 +65,8 @@ enum class InstrKind : uint8_t {
   kCast,           // out[0] = copy of in[0] in another dtype
   kScale,          // in[0] *= the loss scale of this step, in place; out[0] names the storage of in[0]
   kSquares,        // in[0], one float64, += the sum of the squares of in[1], in place; out[0] names it
-  kClip,     // in[0], a gradient, *= what the sum of all squares in[1] asks for, in place: the loss scale
-             // taken out, the norm clipped; out[0] names the storage of in[0]
+  kClip,      // in[0], a gradient, *= what the sum of all squares in[1] asks for, in place: the loss scale
+              // taken out, the norm clipped; out[0] names the storage of in[0]
   kOptimize,  // in = parameter, gradient, states..., master copy (where has_master), sum of the squares of
               // all gradients (where needs_norm); the parameter is updated in place; out[0] names it
   kWait       // stands still until the collective that was started (`later`) with out[0] == in[0] is over
@@ -97,10 +97,10 @@ struct Instr {
   int64_t begin = 0, length = 0;  // kSlice
   Steps steps = {};               // kSlice: of `begin`
   bool view = false;              // kCompute: out[i] shares the storage of in[0]; nothing is allocated
-  int32_t into = -1;  // kCompute: the result is added to in[into], in place; out[0] names its storage
+  int32_t into = -1;     // kCompute: the result is added to in[into], in place; out[0] names its storage
   int32_t settings = 0;  // kOptimize: which numbers of the optimizer (settings_of)
-  OpId sum;           // kCompute with `into`, kAdd: the addition of the Model that this is; none where both
-                      // sides are addends of one tensor
+  OpId sum;  // kCompute with `into`, kAdd: the addition of the Model that this is; none where both
+             // sides are addends of one tensor
   std::vector<Slot> drop;
 
   bool operator==(const Instr&) const = default;

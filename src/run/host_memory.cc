@@ -58,8 +58,8 @@ Bytes left_by_groups(const fs::path& root) {
     if (controllers.empty())
       least = std::min(least, left_in_groups(top, group, "memory.max", "memory.current"));
     if (controllers == "memory")
-      least = std::min(least, left_in_groups(top / "memory", group, "memory.limit_in_bytes",
-                                             "memory.usage_in_bytes"));
+      least = std::min(
+          least, left_in_groups(top / "memory", group, "memory.limit_in_bytes", "memory.usage_in_bytes"));
   }
   return least;
 }

@@ -25,9 +25,9 @@ struct RunOptions {
   /// Emulated, by rank: all its transfers, sends and receives together, go through one queue in this order
   /// and one at a time, as on one stream of a device. Empty: none waits for another.
   std::vector<std::vector<int32_t>> queues;
-  bool pinned = false;         // each rank stays on a core of its own, where there are enough
-  bool traced = false;         // keep a Trace of the last step
-  Seconds patience = 0;        // no rank goes on for so long: the run has failed; 0: wait for ever
+  bool pinned = false;   // each rank stays on a core of its own, where there are enough
+  bool traced = false;   // keep a Trace of the last step
+  Seconds patience = 0;  // no rank goes on for so long: the run has failed; 0: wait for ever
   /// A failure before the first update leaves the session as it was: ranks wait for each other there.
   bool recoverable = false;
   std::optional<Fault> fault;  // put there on purpose

@@ -41,8 +41,8 @@ class Session {
   Session(Session&&) noexcept;
 
   /// One step on the global batch. Throws RunError; after that the session is dead, unless it is recoverable
-  /// (RunOptions) and no rank had begun to update: then it is as before the step. A rank that never comes back
-  /// is left behind with everything it may still touch.
+  /// (RunOptions) and no rank had begun to update: then it is as before the step. A rank that never comes
+  /// back is left behind with everything it may still touch.
   StepReport step(const HostViews& batch);
 
   /// Numbers of the optimizer (lr, betas ...) for the steps from now on. Throws InputError for another
@@ -51,8 +51,8 @@ class Session {
 
   /// Also before the first step and after one that failed.
   Lasting lasting() const;
-  /// Replaces what is given. A master copy that is not given stays where it rounds to the given parameter, and
-  /// is made from it elsewhere. Throws InputError for a name or a shape that the model does not have.
+  /// Replaces what is given. A master copy that is not given stays where it rounds to the given parameter,
+  /// and is made from it elsewhere. Throws InputError for a name or a shape that the model does not have.
   void take_over(const LastingViews& given);
   /// Lets go of everything that lasts, until take_over gives all of it again.
   void release();

@@ -129,8 +129,7 @@ SearchResult least_memory_plans(double slowdown, const Model& model, const Searc
     SearchRequest within = request;
     for (int k = 0; k < kLimits && low < high && !all.interrupted; ++k) {
       within.memory = static_cast<Bytes>(std::exp2((low + high) / 2));
-      within.progress =
-          with_prefix(request.progress, fmt::format("within {}: ", show_bytes(within.memory)));
+      within.progress = with_prefix(request.progress, fmt::format("within {}: ", show_bytes(within.memory)));
       SearchResult found = search(model, within);
       bool quick = !found.fitting.empty() && found.fitting.front().step_seconds <= most;
       (quick ? high : low) = (low + high) / 2;

@@ -279,7 +279,7 @@ class Search {
   CostBook book_;
   Freedom freedom_;
   bool large_ = false;  // estimates take longer, and few of them are judged
-  std::string phase_;  // for those who wait
+  std::string phase_;   // for those who wait
   Leaders fitting_;
   std::vector<Estimate> beyond_;    // a heap: those of least memory, the worst of them first
   std::vector<Estimate> plain_;     // data parallel

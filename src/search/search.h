@@ -21,8 +21,8 @@ struct SearchRequest {
   bool pin_dp = false, pin_tp = false, pin_pp = false, pin_microbatches = false, pin_schedule = false;
   size_t top = 5;
   bool finely = false;  // plans of the answer may differ in micro-batches and recomputation alone
-  int effort = 3;  // 1 .. 5: how much work, never how many seconds
-  size_t threads = 0;  // to plan on, 0: all cores; the answer does not depend on it
+  int effort = 3;       // 1 .. 5: how much work, never how many seconds
+  size_t threads = 0;   // to plan on, 0: all cores; the answer does not depend on it
   ShowProgress progress;
   InterruptFlag stop = nullptr;  // set: give the best found so far
 
@@ -57,8 +57,8 @@ struct SearchResult {
   int64_t evaluated = 0;             // estimated
   int64_t pruned = 0;                // left out by their bound
   int64_t lowered = 0;
-  bool interrupted = false;          // by `stop`: the best so far, and none of it may be certified
-  bool certified = false;            // the first one, where it is lowered
+  bool interrupted = false;  // by `stop`: the best so far, and none of it may be certified
+  bool certified = false;    // the first one, where it is lowered
 };
 
 /// The ways a plan can be made of, as --allow and --forbid name them.

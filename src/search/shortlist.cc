@@ -67,8 +67,7 @@ class Shortlist {
   bool is_plain(const Candidate& candidate) const {
     return !leads_.plain.empty() && candidate.plan.store.empty() && candidate.plan.recompute.empty() &&
            candidate.plan.loops.empty() && !candidate.spec.experts &&
-           candidate.spec.dp == leads_.plain.front().spec.dp &&
-           candidate.spec.microbatches == 1;
+           candidate.spec.dp == leads_.plain.front().spec.dp && candidate.spec.microbatches == 1;
   }
 
   void keep_characters() {

@@ -1,4 +1,5 @@
-// A rank that fails before the first update of a step leaves everything as it was; ranks wait for each other there.
+// A rank that fails before the first update of a step leaves everything as it was; ranks wait for each other
+// there.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,3 @@
-#include "base/file.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace partita {
 namespace {

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"

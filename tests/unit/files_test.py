@@ -80,7 +80,7 @@ class Files(unittest.TestCase):
         with both.open("w") as out:
             self.run_verb(*RECIPE, "-o", "/dev/stdout", stdout=out)
         text = both.read_text()
-        self.assertTrue(text.startswith("{") and text.endswith("}\n/dev/stdout: dp2\n"), text)
+        self.assertTrue(text.startswith("{") and text.endswith("}\n/dev/stdout: dp2, float32\n"), text)
         self.assertEqual(self.names(), ["both.txt"])
 
     def test_a_full_standard_output_is_an_error(self):

@@ -1,5 +1,3 @@
-#include "model/key_chunks.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/attention_kernels.h"
+#include "model/key_chunks.h"
 
 namespace partita {
 namespace {

@@ -3,19 +3,20 @@
 
 #include "base/error.h"
 #include "lower/lower.h"
+#include "lower_program.h"
 #include "plan/fit.h"
 #include "plan/recipe.h"
-#include "lower_program.h"
 #include "program/certificate.h"
 
 namespace partita {
 namespace {
 
 OptimizerSpec grouped() {
-  return {.name = "sgd",
-          .lr = 0.1,
-          .momentum = 0,
-          .groups = {{.params = {"*.bias"}, .lr = 0.2, .weight_decay = 0, .momentum = 0.9, .nesterov = true}}};
+  return {
+      .name = "sgd",
+      .lr = 0.1,
+      .momentum = 0,
+      .groups = {{.params = {"*.bias"}, .lr = 0.2, .weight_decay = 0, .momentum = 0.9, .nesterov = true}}};
 }
 
 TEST(OptimizerGroups, TheFirstThatNamesAParameterCounts) {
@@ -48,9 +49,10 @@ TEST(OptimizerGroups, AGroupWithoutParametersIsAFault) {
     lower(model, plan);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_EQ(std::string(error.what()),
-              "plan: optimizer.groups[0]: no trained parameter is called \"transformer.wpee.weight\"; did you mean "
-              "'transformer.wpe.weight'?");
+    EXPECT_EQ(
+        std::string(error.what()),
+        "plan: optimizer.groups[0]: no trained parameter is called \"transformer.wpee.weight\"; did you mean "
+        "'transformer.wpe.weight'?");
   }
 }
 

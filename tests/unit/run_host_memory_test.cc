@@ -1,5 +1,3 @@
-#include "run/host_memory.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "run/host_memory.h"
 
 namespace partita {
 namespace {

@@ -1,9 +1,8 @@
-#include "base/interrupt.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
+#include "base/interrupt.h"
 #include "search/parallel.h"
 
 namespace partita {

@@ -84,9 +84,8 @@ std::string Config::activation(const char* key, const std::string& fallback) con
   std::string name = text(key, fallback);
   std::vector<std::string> known = activation_names();
   if (std::find(known.begin(), known.end(), name) == known.end())
-    in_[key].fail(
-        fmt::format("there is no builder for activation '{}', needs one of {}; or {}{}", name,
-                    fmt::join(known, ", "), capture_it(), did_you_mean(name, known)));
+    in_[key].fail(fmt::format("there is no builder for activation '{}', needs one of {}; or {}{}", name,
+                              fmt::join(known, ", "), capture_it(), did_you_mean(name, known)));
   return name;
 }
 

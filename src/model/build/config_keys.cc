@@ -8,41 +8,96 @@ namespace {
 using Key = std::string_view;
 
 // The last rows are settings of generation, which transformers 4 kept in the same file.
-constexpr Key kGeneric[] = {
-    "_commit_hash", "_name_or_path", "architectures", "auto_map", "chunk_size_feed_forward", "dtype",
-    "finetuning_task", "id2label", "is_decoder", "is_encoder_decoder", "label2id", "model_type",
-    "output_attentions", "output_hidden_states", "prefix", "return_dict", "task_specific_params",
-    "tf_legacy_loss", "tokenizer_class", "torch_dtype", "torchscript", "transformers_version",
-    "use_bfloat16", "use_cache", "use_return_dict", "bos_token_id", "decoder_start_token_id",
-    "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id", "initializer_range",
-    "cross_attention_hidden_size", "begin_suppress_tokens", "bad_words_ids", "diversity_penalty",
-    "do_sample", "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty",
-    "forced_bos_token_id", "forced_eos_token_id", "length_penalty", "max_length", "min_length",
-    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences", "output_scores",
-    "remove_invalid_values", "repetition_penalty", "return_dict_in_generate", "suppress_tokens",
-    "temperature", "top_k", "top_p", "typical_p"};
+constexpr Key kGeneric[] = {"_commit_hash",
+                            "_name_or_path",
+                            "architectures",
+                            "auto_map",
+                            "chunk_size_feed_forward",
+                            "dtype",
+                            "finetuning_task",
+                            "id2label",
+                            "is_decoder",
+                            "is_encoder_decoder",
+                            "label2id",
+                            "model_type",
+                            "output_attentions",
+                            "output_hidden_states",
+                            "prefix",
+                            "return_dict",
+                            "task_specific_params",
+                            "tf_legacy_loss",
+                            "tokenizer_class",
+                            "torch_dtype",
+                            "torchscript",
+                            "transformers_version",
+                            "use_bfloat16",
+                            "use_cache",
+                            "use_return_dict",
+                            "bos_token_id",
+                            "decoder_start_token_id",
+                            "eos_token_id",
+                            "pad_token_id",
+                            "sep_token_id",
+                            "unk_token_id",
+                            "initializer_range",
+                            "cross_attention_hidden_size",
+                            "begin_suppress_tokens",
+                            "bad_words_ids",
+                            "diversity_penalty",
+                            "do_sample",
+                            "early_stopping",
+                            "encoder_no_repeat_ngram_size",
+                            "exponential_decay_length_penalty",
+                            "forced_bos_token_id",
+                            "forced_eos_token_id",
+                            "length_penalty",
+                            "max_length",
+                            "min_length",
+                            "no_repeat_ngram_size",
+                            "num_beam_groups",
+                            "num_beams",
+                            "num_return_sequences",
+                            "output_scores",
+                            "remove_invalid_values",
+                            "repetition_penalty",
+                            "return_dict_in_generate",
+                            "suppress_tokens",
+                            "temperature",
+                            "top_k",
+                            "top_p",
+                            "typical_p"};
 
 // Rotary frequencies are values of a buffer: no op depends on them.
-constexpr Key kLlama[] = {
-    "max_position_embeddings", "rope_theta", "pretraining_tp", "original_max_position_embeddings"};
+constexpr Key kLlama[] = {"max_position_embeddings", "rope_theta", "pretraining_tp",
+                          "original_max_position_embeddings"};
 constexpr Key kMixtral[] = {"max_position_embeddings", "rope_theta", "router_aux_loss_coef"};
-constexpr Key kGpt2[] = {
-    "n_ctx", "summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels",
-    "summary_first_dropout", "gradient_checkpointing"};
+constexpr Key kGpt2[] = {"n_ctx",
+                         "summary_type",
+                         "summary_use_proj",
+                         "summary_activation",
+                         "summary_proj_to_labels",
+                         "summary_first_dropout",
+                         "gradient_checkpointing"};
 constexpr Key kBert[] = {
-    "classifier_dropout", "gradient_checkpointing", "directionality", "pooler_fc_size",
-    "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"};
-constexpr Key kT5[] = {
-    "classifier_dropout", "initializer_factor", "dense_act_fn", "is_gated_act", "n_positions",
-    "output_past", "gradient_checkpointing"};
-constexpr Key kMbart[] = {
-    "classifier_dropout", "init_std", "num_hidden_layers", "classif_dropout", "output_past",
-    "add_bias_logits", "add_final_layer_norm", "normalize_before", "normalize_embedding",
-    "static_position_embeddings", "gradient_checkpointing", "extra_pos_embeddings"};
+    "classifier_dropout",         "gradient_checkpointing", "directionality",       "pooler_fc_size",
+    "pooler_num_attention_heads", "pooler_num_fc_layers",   "pooler_size_per_head", "pooler_type"};
+constexpr Key kT5[] = {"classifier_dropout", "initializer_factor", "dense_act_fn",          "is_gated_act",
+                       "n_positions",        "output_past",        "gradient_checkpointing"};
+constexpr Key kMbart[] = {"classifier_dropout",
+                          "init_std",
+                          "num_hidden_layers",
+                          "classif_dropout",
+                          "output_past",
+                          "add_bias_logits",
+                          "add_final_layer_norm",
+                          "normalize_before",
+                          "normalize_embedding",
+                          "static_position_embeddings",
+                          "gradient_checkpointing",
+                          "extra_pos_embeddings"};
 constexpr Key kVit[] = {"encoder_stride", "pooler_output_size", "pooler_act"};
-constexpr Key kSwin[] = {
-    "encoder_stride", "path_norm", "num_layers", "hidden_size", "stage_names", "out_features",
-    "out_indices"};
+constexpr Key kSwin[] = {"encoder_stride", "path_norm",    "num_layers", "hidden_size",
+                         "stage_names",    "out_features", "out_indices"};
 
 struct IdleRow {
   Key type;
@@ -52,10 +107,18 @@ constexpr IdleRow kIdle[] = {{"gpt2", kGpt2},       {"llama", kLlama}, {"mistral
                              {"mixtral", kMixtral}, {"bert", kBert},   {"t5", kT5},
                              {"mbart", kMbart},     {"vit", kVit},     {"swin", kSwin}};
 
-constexpr Key kDropout[] = {
-    "activation_dropout", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop",
-    "decoder_layerdrop", "drop_path_rate", "dropout", "dropout_rate", "embd_pdrop", "encoder_layerdrop",
-    "hidden_dropout_prob", "resid_pdrop"};
+constexpr Key kDropout[] = {"activation_dropout",
+                            "attention_dropout",
+                            "attention_probs_dropout_prob",
+                            "attn_pdrop",
+                            "decoder_layerdrop",
+                            "drop_path_rate",
+                            "dropout",
+                            "dropout_rate",
+                            "embd_pdrop",
+                            "encoder_layerdrop",
+                            "hidden_dropout_prob",
+                            "resid_pdrop"};
 
 // `attribute_map` of transformers 5.
 struct NameRow {

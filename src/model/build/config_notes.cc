@@ -30,9 +30,8 @@ void refuse_attention(const Config& config, const char* key) {
 void refuse_loss(const Config& config, const Family& family) {
   std::string loss = config.text("problem_type", "");
   if (family.text || loss.empty() || loss == "single_label_classification") return;
-  config.in()["problem_type"].fail(
-      fmt::format("the loss of \"{}\" has no builder, needs single_label_classification; {}", loss,
-                  config.capture_it()));
+  config.in()["problem_type"].fail(fmt::format(
+      "the loss of \"{}\" has no builder, needs single_label_classification; {}", loss, config.capture_it()));
 }
 
 void refuse_quantized(const Config& config) {

@@ -8,8 +8,8 @@ namespace partita::build {
 /// An architecture with a builder: one row. Adding an architecture means adding a file and a row in
 /// family.cc.
 struct Family {
-  std::string_view type;  // Hugging Face's model_type
-  std::string_view head;  // the class whose training step is built; empty where Hugging Face has none
+  std::string_view type;     // Hugging Face's model_type
+  std::string_view head;     // the class whose training step is built; empty where Hugging Face has none
   std::string_view keys_of;  // whose keys a config has
   Model (*build)(const Config& config, StepSize size);
   const char* layers_key;

@@ -125,9 +125,7 @@ Model build(const std::string& name, const Llama& c, StepSize size) {
 
 }  // namespace
 
-Model build_llama(const Config& config, StepSize size) {
-  return build("llama", read(config, kLlama), size);
-}
+Model build_llama(const Config& config, StepSize size) { return build("llama", read(config, kLlama), size); }
 
 namespace {
 

@@ -23,8 +23,8 @@ TensorId turn(Graph& g, const Rotary& rotary, TensorId x) {
 void need_whole_width(const JsonIn& rope, const Config& config) {
   constexpr const char* kShare = "partial_rotary_factor";
   if (rope.has(kShare) && rope[kShare].number() != 1)
-    rope[kShare].fail(fmt::format("positions on a part of the width have no builder, needs 1; {}",
-                                  config.capture_it()));
+    rope[kShare].fail(
+        fmt::format("positions on a part of the width have no builder, needs 1; {}", config.capture_it()));
 }
 
 }  // namespace
@@ -60,9 +60,8 @@ void need_plain_rotary(const Config& config) {
     if (!rope.has(kind)) continue;
     std::string type = rope[kind].text();
     if (std::find(plain.begin(), plain.end(), type) == plain.end())
-      rope[kind].fail(
-          fmt::format("there is no builder for '{}' positions, needs one of {}; or {}", type,
-                      fmt::join(plain, ", "), config.capture_it()));
+      rope[kind].fail(fmt::format("there is no builder for '{}' positions, needs one of {}; or {}", type,
+                                  fmt::join(plain, ", "), config.capture_it()));
   }
 }
 

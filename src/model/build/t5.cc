@@ -37,9 +37,8 @@ T5 read(const Config& config) {
   std::string projection = config.text("feed_forward_proj", "relu");
   c.gated = projection == "gated-gelu";
   if (!c.gated && projection != "relu")
-    config.in()["feed_forward_proj"].fail(
-        fmt::format("there is no builder for '{}', needs relu or gated-gelu; or {}", projection,
-                    config.capture_it()));
+    config.in()["feed_forward_proj"].fail(fmt::format(
+        "there is no builder for '{}', needs relu or gated-gelu; or {}", projection, config.capture_it()));
   c.activation = c.gated ? "gelu_new" : "relu";
   return c;
 }

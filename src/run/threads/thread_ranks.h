@@ -68,8 +68,8 @@ class ThreadRanks {
   std::deque<ThreadCommunicator> comms_;
   Crew crew_;
   bool commits_ = false;
-  int64_t started_ = 0;                 // steps
-  std::vector<int64_t> arrived_;        // by rank: the last step in which it came to its commit
+  int64_t started_ = 0;                // steps
+  std::vector<int64_t> arrived_;       // by rank: the last step in which it came to its commit
   std::atomic<int64_t> arrivals_ = 0;  // of all ranks in all steps
   bool left_behind_ = false;
   int idle_ = 0;          // looks since a rank has gone on

@@ -1,5 +1,5 @@
-// Reads and replaces what lasts from step to step: parameters, buffers, optimizer states and master copies, put
-// together from the boxes of the ranks and cut into them again.
+// Reads and replaces what lasts from step to step: parameters, buffers, optimizer states and master copies,
+// put together from the boxes of the ranks and cut into them again.
 #include <ATen/ops/eq.h>
 #include <ATen/ops/where.h>
 
@@ -27,8 +27,8 @@ HostViews converted(const HostViews& given, const Model& model, HostTensors& sto
     auto found = out.find(tensor.name);
     if (found == out.end()) continue;
     if (found->second.shape != tensor.shape)
-      input_error("state: {} is {}, the model needs {}", tensor.name, show({found->second.shape, {}, tensor.dtype}),
-                  show({tensor.shape, {}, tensor.dtype}));
+      input_error("state: {} is {}, the model needs {}", tensor.name,
+                  show({found->second.shape, {}, tensor.dtype}), show({tensor.shape, {}, tensor.dtype}));
     if (found->second.dtype == tensor.dtype) continue;
     found->second = storage[tensor.name] =
         from_doubles(tensor.shape, tensor.dtype, to_doubles(found->second));
@@ -130,7 +130,8 @@ void Session::State::replace_state(int32_t rank, const Load& load, const Lasting
     follow_parameter(rank, load, found->second);
 }
 
-// Where the master copy rounds to the parameter, nobody has changed the parameter and its further digits stay.
+// Where the master copy rounds to the parameter, nobody has changed the parameter and its further digits
+// stay.
 void Session::State::follow_parameter(int32_t rank, const Load& load, const HostView& whole) {
   at::Tensor& master = ranks[rank].value(load.slot);
   TensorType type = program[load.type];

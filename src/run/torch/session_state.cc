@@ -1,6 +1,6 @@
-// A step must not lose what it began with. Parameters and optimizer states change in place, but only after all
-// ranks have their gradients (ThreadRanks::commit); buffers change while the step runs and are copied first.
-// So a failure before that point leaves everything, and only the threads have to be made anew.
+// A step must not lose what it began with. Parameters and optimizer states change in place, but only after
+// all ranks have their gradients (ThreadRanks::commit); buffers change while the step runs and are copied
+// first. So a failure before that point leaves everything, and only the threads have to be made anew.
 #include "run/torch/session_state.h"
 
 #include <ATen/Parallel.h>

@@ -43,7 +43,7 @@ struct Session::State {
   std::deque<MemoryCounter> counters;  // by rank, as the next four
   std::deque<Rank> ranks;
   std::vector<std::vector<NextLoad>> plans;
-  std::vector<char> stepped;  // the last step's results lie where it left them
+  std::vector<char> stepped;      // the last step's results lie where it left them
   std::vector<Held> old_buffers;  // of updated buffers, while a step runs
   std::map<TensorId, HostTensor>
       copies;                      // whole values that a step does not leave where the next one needs them
