@@ -42,7 +42,7 @@ def _hint(batch):
 
 def form_of(batch) -> tuple:
     """What a captured step depends on: names, dtypes and shapes of tensors, and the plain values beside them."""
-    items = batch.items() if isinstance(batch, Mapping) else enumerate(batch)
+    items = sorted(batch.items()) if isinstance(batch, Mapping) else enumerate(batch)
     return tuple((name, str(value.dtype), tuple(value.shape)) if isinstance(value, torch.Tensor) else (name, repr(value))
                  for name, value in items)
 

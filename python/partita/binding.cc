@@ -263,6 +263,7 @@ PYBIND11_MODULE(_partita, m) {
       .def("gradient_norm", &Session::gradient_norm, py::call_guard<py::gil_scoped_release>(),
            "Of all gradients of the last step, before they were clipped.")
       .def("steps", &Session::steps, "That were finished.")
+      .def("updates", &Session::updates, "Steps that have updated parameters.")
       .def("gradients", gradients)
       .def("parameters", parameters, "Updated parameters after the last step, whole.")
       .def("buffers", buffers)

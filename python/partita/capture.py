@@ -67,7 +67,7 @@ def _captured(module, batch, loss, bake, progress, train):
         with torch.autocast("cpu", enabled=False):
             graph = _functionalise(graph, inputs, reporter)
     reporter.end()
-    _clean(graph.graph)
+    _clean(graph.graph, len(inputs.params))
     name = getattr(getattr(module, "config", None), "model_type", None) or type(module).__name__
     return write(graph, inputs, name)
 
@@ -184,19 +184,29 @@ def _functionalise(graph, inputs, progress):
         return make_fx(torch.func.functionalize(replay, remove="mutations"))(*(t.detach() for t in inputs.fakes))
 
 
-def _clean(graph):
-    """Drops aliases and dead code; a final copy into a placeholder becomes the output it stands for."""
+def _clean(graph, parameters):
+    """Drops aliases and dead code; a final copy into a placeholder becomes the output it stands for.
+
+    parameters: how many of the first placeholders are parameters.
+    """
+    fixed = list(graph.find_nodes(op="placeholder"))[:parameters]
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if node.target in ALIASES:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
+        elif node.target is aten.copy_.default and node.args[0] in fixed:
+            raise InputError(node.meta["origin"].path if "origin" in node.meta else "forward",
+                             f"forward changes the parameter {node.args[0].name} itself, which only the optimizer may",
+                             "change it between steps, after step.module()")
         elif node.target is aten.copy_.default and node.args[0].op == "placeholder":
             node.replace_all_uses_with(node.args[1])
             graph.erase_node(node)
         elif node.target in PLAIN:
             node.target = PLAIN[node.target]
+        elif node.target is aten.native_batch_norm_backward.default:
+            _forget_empty_statistics(node)
         elif node.target in BATCH_NORMS:
             _keep_statistics_in_float32(node)
         elif node.target is aten.copy.default and _overwrites(node):
@@ -209,6 +219,15 @@ def _clean(graph):
     for node in graph.nodes:
         if node.op == "call_function" and node.target is not operator.getitem:
             _check_op(node.target)
+
+
+def _forget_empty_statistics(node):
+    """A frozen batch norm saves no statistics of the batch: empty tensors, which its gradient does not read."""
+    args = list(node.args)
+    for place in (5, 6):
+        if isinstance(args[place], torch.fx.Node) and args[place].meta["val"].numel() == 0:
+            args[place] = None
+    node.args = tuple(args)
 
 
 def _keep_statistics_in_float32(node):

@@ -29,10 +29,13 @@ def _taken(where):
     return InputError(where, "its parameters are with the ranks of a step", "call step.module(), which gives them back")
 
 
+OWNER = "_partita_owner"  # of a parameter or buffer whose values a Step has
+
+
 def owner_of(module: torch.nn.Module):
-    """The Step that has the tensors of `module`; None where the module has them itself."""
-    guards = [hook for hook in module._forward_pre_hooks.values() if isinstance(hook, Guard)]
-    return guards[0].owner if guards else None
+    """The Step that has any tensor of `module`; None where the module has all of them itself."""
+    tensors = [*module.parameters(), *module.buffers()]
+    return next((getattr(tensor, OWNER) for tensor in tensors if hasattr(tensor, OWNER)), None)
 
 
 class Taken:
@@ -66,6 +69,8 @@ class Taken:
             if name not in now or (name in self.parameters and now[name] is not self.parameters[name]):
                 raise InputError(where, f"another parameter is in the place of {name}",
                                  "make a new optimizer, and a new step with parallelize")
+            if getattr(now[name], OWNER, self.owner) is not self.owner:
+                raise InputError(where, f"{name} is with the ranks of another step", "call module() of that step first")
             if now[name].requires_grad != trains:
                 raise InputError(where, f"requires_grad of {name} was changed", "make a new step with parallelize")
         for name, tensor in self.tensors.items():
@@ -80,16 +85,25 @@ class Taken:
         for name, tensor in self.tensors.items():
             tensor.grad = None
             self.stand_ins[name] = tensor.data = _stand_in(tensor)
-        self.handles = [self.module.register_forward_pre_hook(guard), self.module.register_state_dict_pre_hook(guard),
-                        self.module.register_load_state_dict_pre_hook(guard)]
+            setattr(tensor, OWNER, self.owner)
+        for part in self._parts():
+            self.handles += [part.register_forward_pre_hook(guard), part.register_state_dict_pre_hook(guard),
+                             part.register_load_state_dict_pre_hook(guard)]
+
+    def _parts(self):
+        """The module, and every part of it that holds one of the tensors."""
+        names = {"", *(name.rpartition(".")[0] for name in self.tensors)}
+        return [self.module.get_submodule(name) for name in sorted(names)]
 
     def give(self, values: dict):
         """The way back; `values` has all of them."""
         for name, tensor in self.tensors.items():
             tensor.data = values[name]
+            delattr(tensor, OWNER)
         self.stand_ins.clear()
         for handle in self.handles:
             handle.remove()
+        self.handles = []
 
     def check_untouched(self):
         """Raises InputError where somebody has written to the module while the ranks have its tensors."""

@@ -16,6 +16,7 @@ def apply_loss(loss, output, batch, rest: list, where: str):
     if not callable(loss):
         raise InputError("loss", f"it is a {type(loss).__name__}", "give a callable of (output, batch) or a loss module")
     if not _takes_target(loss):
+        _check_takes_batch(loss)
         return loss(output, batch)
     targets = [value for value in rest if isinstance(value, torch.Tensor)]
     if len(targets) != 1:
@@ -25,6 +26,18 @@ def apply_loss(loss, output, batch, rest: list, where: str):
         raise InputError(where, f"the module returns a {type(output).__name__}, not a tensor",
                          "give loss=, a callable of (output, batch) that takes the tensor out of it")
     return loss(output, targets[0])
+
+
+def _check_takes_batch(loss):
+    try:
+        signature = inspect.signature(loss)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        raise InputError("loss", f"it takes {signature}, and is called with (output, batch)",
+                         "take the batch as one argument: lambda output, batch: ...") from None
 
 
 def _takes_target(loss):

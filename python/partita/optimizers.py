@@ -53,6 +53,10 @@ def describe(optimizer, module: torch.nn.Module) -> dict:
         for setting in row.off:
             if group.get(setting):
                 raise InputError(where, f"{setting} is set", "leave it off")
+        for parameter in group["params"]:
+            if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
+                raise InputError(where, "one of its parameters has a hook on its gradient, which ranks do not call",
+                                 "remove the hook; clip= clips gradients")
         if group.get("decoupled_weight_decay") and row.name == "adam":
             raise InputError(where, "decoupled_weight_decay is set", "use torch.optim.AdamW")
     _check_covers(where, optimizer, module)
@@ -114,13 +118,32 @@ def read_states(optimizer, state, named: dict) -> dict:
     if missing and row_of(optimizer).name != "sgd":
         raise InputError(where, f"its state has no entry for {missing[0]}, but for other parameters",
                          "give an optimizer in which all have taken the same steps, or a new one")
-    counts = {float(entry["step"]) for entry in held.values() if "step" in entry} or {1.0}
+    for name, entry in held.items():
+        _check_entry(where, name, entry, kinds, named[name])
+    counts = {float(entry["step"]) for entry in held.values() if "step" in entry}
     if len(counts) > 1:
         raise InputError(where, f"its parameters have taken different numbers of steps ({min(counts):.0f} to "
                          f"{max(counts):.0f})", "give one in which all have taken the same, or a new one")
     states = [{name: entry[kind] for name, entry in held.items()} for kind in kinds]
     masters = {name: entry[MASTER] for name, entry in held.items() if MASTER in entry and _wider(entry[MASTER], named[name])}
-    return {"states": [*states, masters] if masters else states, "updates": int(counts.pop())}
+    found = {"states": [*states, masters] if masters else states}
+    return {**found, "updates": int(counts.pop())} if counts else found
+
+
+def _check_entry(where, name, entry, kinds, parameter):
+    for kind in kinds:
+        if not isinstance(entry.get(kind), torch.Tensor) or (kind.startswith("exp") and "step" not in entry):
+            raise InputError(where, f"its state of {name} has {', '.join(entry) or 'nothing'}, needs {', '.join(kinds)}",
+                             "give the state of an optimizer of this kind")
+        if entry[kind].shape != parameter.shape:
+            raise InputError(where, f"{kind} of {name} is {list(entry[kind].shape)}, the parameter {list(parameter.shape)}",
+                             "give the state of an optimizer of this module")
+
+
+def empty_states(optimizer, named: dict) -> dict:
+    """As before the first update."""
+    zeros = {name: torch.zeros(parameter.shape, dtype=parameter.dtype) for name, parameter in named.items()}
+    return {"states": [zeros for _ in row_of(optimizer).states], "updates": 0}
 
 
 def _wider(master, parameter):

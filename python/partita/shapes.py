@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from .capture import capture, capture_evaluation
 from .model import Model
+from .errors import InputError
 from .native import library
 from .plan import Plan
+from .random import STATE
 
 MOST = 4  # of each kind, beside the first; the one not used for longest goes
 
@@ -37,7 +39,8 @@ class Shapes:
     def __init__(self, module, planner: Planner, threads: int):
         self.module, self.planner, self.threads = module, planner, threads
         self.training, self.evaluation = OrderedDict(), OrderedDict()
-        self.now = None       # the form whose session has the parameters
+        self.spare = {}       # tensors that the session with the parameters does not have, but another one needs
+        self.now = self.first_form = None  # the form whose session has the parameters; of the first batch
         self.evaluated = None  # the form whose evaluation has a copy of them
 
     @property
@@ -45,7 +48,7 @@ class Shapes:
         return self.training[self.now].model
 
     def first(self, form, model: Model, plan: Plan, weights: dict):
-        self.now = form
+        self.now = self.first_form = form
         self.training[form] = Shape(model, plan, self._open(model, plan, weights))
         return self.training[form].session
 
@@ -61,20 +64,27 @@ class Shapes:
         self.training.move_to_end(form)
         lasting = session.lasting()
         other = self.training[form]
-        other.session.take_over(_only(lasting, other.model))
+        other.session.take_over({**lasting, "tensors": self._tensors(lasting, other.model)})
         session.release()
+        self.spare |= {name: value for name, value in lasting["tensors"].items() if name not in _names(other.model)}
         self.now = form
         return other.session
 
+    def _tensors(self, lasting, model) -> dict:
+        """All that a session of `model` starts from: of the ranks, else what was kept, else the module's own."""
+        known = {**model.weights(self.module), **self.spare, **lasting["tensors"]}
+        return {name: known[name] for name in _names(model)}
+
     def _add(self, form, batch, given):
-        first = next(iter(self.training.values()))
+        first = self.training[self.first_form]
         with given():
             model = capture(self.module, batch, **self.planner.options)
+            _check_same(first.model, model)
             plan = self._planned(model, first.plan, form)
             session = self._open(model, plan, model.weights(self.module))
             session.release()
         self.training[form] = Shape(model, plan, session)
-        _drop_oldest(self.training, (self.now, form))
+        _drop_oldest(self.training, (self.now, form, self.first_form))
 
     def _planned(self, model, first, form):
         plan = self.planner.plan(model, first)
@@ -91,12 +101,12 @@ class Shapes:
         _check(shape.model, named)
         if self.evaluated != form:
             self.forget_evaluation()
-            shape.session.take_over({"tensors": _only(session.lasting(), shape.model)["tensors"]})
+            shape.session.take_over({"tensors": self._tensors(session.lasting(), shape.model)})
             self.evaluated = form
         return shape.session.step(named)
 
     def _add_evaluation(self, form, batch, given):
-        first = next(iter(self.training.values()))
+        first = self.training[self.first_form]
         with given():
             model = capture_evaluation(self.module, batch, **self.planner.options)
             fitted = library().fit_plan(model.to_json(), first.plan.to_json())
@@ -124,15 +134,23 @@ def _check(model, named):
         index.check({name: named.get(name, named.get(f"batch.{name}")) for name in index.inputs})
 
 
-def _only(lasting, model):
-    known = {*model.names("parameter"), *model.names("buffer")}
-    kept = {"tensors": {name: value for name, value in lasting["tensors"].items() if name in known}}
-    return {**lasting, **kept}
+def _names(model):
+    return [*model.names("parameter"), *model.names("buffer")]
+
+
+def _check_same(first: Model, other: Model):
+    """Both train the same parameters and change the same buffers, or one step's states would mean nothing to the other."""
+    for what, mine, its in (("trains", first.trained, other.trained),
+                            ("changes", first.updated_buffers, other.updated_buffers)):
+        differ = sorted({*mine} ^ {*its} - {STATE}) if what == "trains" else sorted({*its} - {*mine, STATE})
+        if differ:
+            raise InputError("batch", f"with this shape and mode the step {what} {differ[0]} differently from the first one",
+                             "make a step of its own for it with parallelize, after step.module()")
 
 
 def _drop_oldest(shapes, keep):
     for form in list(shapes):
         if len(shapes) <= MOST + 1:
             return
-        if form not in keep and form != next(iter(shapes)):
+        if form not in keep:
             del shapes[form]

@@ -65,6 +65,8 @@ class Session {
   /// By rank, since construction.
   std::vector<Bytes> peak_bytes() const;
   int64_t steps() const;
+  /// Steps that have updated parameters.
+  int64_t updates() const;
   /// What happened in the last step; empty unless the options ask for it.
   Trace trace() const;
 

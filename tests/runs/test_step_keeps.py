@@ -1,6 +1,7 @@
 """A Step never loses and never lies: what happens to parameters, states and counters when something goes wrong."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -211,3 +212,58 @@ def test_different_numbers_of_steps_are_refused():
     with pytest.raises(partita.InputError, match="different numbers of steps"):
         started(module, optimizer)
     assert module(**batch()).isfinite()
+
+
+CHANGES = {
+    "unfrozen": (lambda m: m.norm.weight.requires_grad_(False), "requires_grad of norm.weight was changed"),
+    "other dtype": (lambda m: m.half(), "is torch.float16.* now and was torch.float32"),
+    "other object": (lambda m: setattr(m.norm, "weight", nn.Parameter(torch.ones(16))),
+                     "another parameter is in the place of norm.weight"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_that_need_a_new_step_are_refused(name):
+    change, sentence = CHANGES[name]
+    module = lm()
+    step = started(module)
+    step(batch())
+    change(step.module())
+    with pytest.raises(partita.InputError, match=sentence):
+        step(batch())
+
+
+def test_a_step_in_eval_mode_trains_as_the_module_would(capsys):
+    module, plain = lm(dropout=0.5), lm(dropout=0.5)
+    step, optimizer = started(module), adamw(plain)
+    module.eval(), plain.eval()
+    assert step(batch()) == pytest.approx(plain_step(plain, optimizer, batch())[0], rel=1e-5)
+    assert "in another mode" in capsys.readouterr().err
+    assert step.evaluate(batch()) == pytest.approx(plain(**batch()).item(), rel=1e-5)
+
+
+def test_states_of_parameters_that_the_step_does_not_train_stay():
+    torch.manual_seed(0)
+    module = WithUnused()
+    optimizer = adamw(module)
+    optimizer.state[module.unused] = {"step": torch.tensor(3.0), "exp_avg": torch.ones(7), "exp_avg_sq": torch.ones(7)}
+    step = started(module, optimizer)
+    step(batch())
+    saved = optimizer.state_dict()["state"]
+    assert len(saved) == len(list(module.parameters())) - 2
+    step.module()
+    assert optimizer.state[module.unused]["exp_avg"].sum() == 7
+
+
+def test_a_step_itself_is_neither_copied_nor_pickled():
+    step = started(lm())
+    for use in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(partita.InputError, match="state_dict"):
+            use(step)
+
+
+def test_the_norm_of_gradients_that_are_gone_is_none():
+    step = started(lm())
+    step(batch())
+    step.module(), step.evaluate(batch())
+    assert step.metrics.grad_norm is None

@@ -124,7 +124,13 @@ void Session::State::replace_state(int32_t rank, const Load& load, const Lasting
     own.zero_();
   }
   bool has = number < given.states.size() && given.states[number].contains(name);
-  if (has) return put_wider(rank, load, given.states[number].at(name));
+  if (has) {
+    const HostView& state = given.states[number].at(name);
+    if (state.shape != model[load.tensor].shape)
+      input_error("state: state {} of {} is {}, the parameter {}", number, name,
+                  show({state.shape, {}, state.dtype}), show({model[load.tensor].shape, {}, state.dtype}));
+    put_wider(rank, load, state);
+  }
   bool master = load.state == optimizer_states(program.optimizer);
   if (auto found = given.tensors.find(name); master && found != given.tensors.end())
     follow_parameter(rank, load, found->second);

@@ -106,5 +106,6 @@ Trace Session::trace() const {
 }
 
 int64_t Session::steps() const { return state_->steps; }
+int64_t Session::updates() const { return state_->updates; }
 
 }  // namespace partita

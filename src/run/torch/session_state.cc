@@ -194,7 +194,7 @@ void Session::State::settle() {
 void Session::State::keep_copies(const HostViews& weights) {
   for (const auto& plan : plans)
     for (const NextLoad& next : plan) {
-      if (next.next != Next::kCopy) continue;
+      if (next.next != Next::kCopy && next.next != Next::kReassemble) continue;
       const HostView& view = weights.at(model[next.load->tensor].name);
       HostTensor& copy = copies[next.load->tensor] = HostTensor(view.shape, view.dtype);
       std::memcpy(copy.data.data(), view.data, copy.data.size());
