@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <utility>
 
 #include "base/error.h"
 #include "run/cpu_time.h"
@@ -229,7 +228,8 @@ void Rank::execute(const PreparedInstr& prepared, int32_t microbatch, const Slot
       *out.mutable_data_ptr<double>() += squares(span_of(defined(slots[instr.in[1]])));
       break;
     case InstrKind::kOptimize: {
-      if (!std::exchange(updating_, true) && commit_) commit_();
+      if (!updating_ && commit_) commit_();  // throws where another rank has failed: then nothing was updated
+      updating_ = true;
       auto begin = std::chrono::steady_clock::now();
       out = optimize(instr, slots);
       optimizer_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
