@@ -123,8 +123,9 @@ class Step:
             _check_names(state["model"], self._module.state_dict())
             self._module.load_state_dict(state["model"])
             given["tensors"] = {name: value.clone() for name, value in self._taken.values().items()}
-        if "random" in own and STATE in self._shapes.model.names("buffer"):
-            given["tensors"][STATE] = torch.tensor(own["random"])
+        if "random" in own:  # where this shape draws nothing, for one that does
+            here = given["tensors"] if STATE in self._shapes.model.names("buffer") else self._shapes.spare
+            here[STATE] = torch.tensor(own["random"])
         self._session.take_over(given)
         self._frozen.push(self._session)
         self._shapes.forget_evaluation()

@@ -295,3 +295,14 @@ def test_two_threads():
 def test_a_loss_with_other_arguments_is_named():
     with pytest.raises(partita.InputError, match=r"it takes \(output, x, y\), and is called with \(output, batch\)"):
         partita.parallelize(module := net(), (X, Y), adamw(module), ranks=2, loss=lambda output, x, y: output.mean())
+
+
+def test_random_numbers_go_on_after_a_load_in_eval_mode():
+    step = begun(net(dropout=0.5))
+    step(X, Y), step(X, Y)
+    state = step.state_dict()
+    other = net(dropout=0.5).eval()
+    again = begun(other)
+    again.load_state_dict(state)
+    other.train()
+    assert again(X, Y) == pytest.approx(step(X, Y), rel=1e-5)
