@@ -3,8 +3,8 @@
 namespace partita {
 namespace {
 
-// Of the thread and not of the process: two searches of one process are interrupted each for itself. Not an
-// argument: it would have to pass through every function between a search and its innermost loops.
+// Each thread has its own flag, so two searches of one process are interrupted separately. An argument would
+// have to pass through every function between a search and its innermost loops.
 thread_local InterruptFlag flag_of_thread = nullptr;
 
 }  // namespace

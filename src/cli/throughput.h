@@ -14,7 +14,7 @@ struct Throughput {
   Utilisation used;
 };
 
-/// Of one model on one cluster; counts the flops of the model once.
+/// Gives the throughput of plans of one model on one cluster; counts the flops of the model once.
 class ThroughputOf {
  public:
   /// Both must outlive it.

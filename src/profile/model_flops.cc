@@ -8,7 +8,7 @@
 namespace partita {
 namespace {
 
-/// Of what the kernels compute (two products forward, five backward), the share that the model asks for.
+/// The share of the kernels' products (two forward, five backward) that the model itself asks for.
 constexpr double kForward = 1, kBackward = 4.0 / 5, kCausal = 0.5;
 
 double needed_share(const Op& op) {

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import partita
-from small_lm import batch, lm, plain_step
+from small_lm import batch, lm
 from test_step_keeps import adamw, started
 
 X, Y = torch.randn(8, 8, generator=torch.Generator().manual_seed(3)), torch.arange(8) % 4

@@ -14,7 +14,7 @@ namespace {
 // So that no product of sizes in a graph leaves 63 bits.
 constexpr int64_t kLargest = int64_t{1} << 20;
 
-// Of a step that is captured, where the command line says nothing.
+// A captured step has these sizes where the command line gives none.
 constexpr int64_t kUsualBatch = 8, kUsualSeq = 1024;
 
 }  // namespace
