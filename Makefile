@@ -49,6 +49,8 @@ tables: build
 	cmake --build $(TREE) --parallel $(JOBS) --target plan_table -- $(QUIET)
 	$(PYTHON) tests/parity/recipe_table.py $(TREE) --write
 	$(PYTHON) tests/parity/capture_table.py --write docs/capture.md
+	$(PYTHON) tests/parity/capture_twice.py
+	$(PYTHON) tests/parity/end_to_end_table.py --write
 	$(PYTHON) tests/parity/memory_table.py --write docs/memory.md
 	$(PYTHON) tests/parity/profile_cases.py --write docs/profile.md
 

@@ -138,7 +138,7 @@ def measure(module, batch, loss):
     def dtype(tensor):
         return getattr(torch, tensor["dtype"])
 
-    for name, _, found, _ in library().workspace(model.to_json(), values, batch):
+    for name, _, found, *_ in library().workspace(model.to_json(), values, batch):
         op = ops[name]
         inputs = [model.tensors[int(a[1:])] for a in op["args"] if isinstance(a, str) and a.startswith("%")]
         out = model.tensors[op["out"][0]]

@@ -288,7 +288,8 @@ int64_t Draw::divisor(int64_t n) {
 
 DrawnModel draw_model(Draw& draw, const std::vector<Model>& captured) {
   constexpr int64_t kBuilt = std::size(kFamilies);
-  int64_t which = draw.number(0, kBuilt + std::min<int64_t>(static_cast<int64_t>(captured.size()), 2) - 1);
+  int64_t files = std::min(static_cast<int64_t>(captured.size()), kBuilt);  // about as often as built ones
+  int64_t which = draw.number(0, kBuilt + files - 1);
   if (which >= kBuilt) {
     const Model& model = draw.of(captured);
     for (const Tensor& tensor : model.tensors)

@@ -31,7 +31,7 @@ def main():
     flags.add_argument("--pairs", type=int, default=15)
     args = flags.parse_args()
     for name, words in PLANS.items():
-        old, new = [args.old, "plan", *words.split()], [args.new, "plan", *words.split(), "--reserve", "0"]
+        old, new = [args.old, "plan", *words.split()], [args.new, "plan", *words.split(), "--reserve", "0", "--strict"]
         pairs = [(cpu_seconds(old), cpu_seconds(new)) for _ in range(args.pairs)]
         ratios = sorted(after / before for before, after in pairs)
         print(f"{name:22} old {statistics.median(a for a, _ in pairs):.2f} s, new {statistics.median(b for _, b in pairs):.2f} s, "

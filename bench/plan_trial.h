@@ -14,7 +14,7 @@ struct Trial {
   double error = 0;   // largest relative difference from one device
 };
 
-/// Lowers, certifies and runs two steps beside one device; the counted peak of every rank must be the
+/// Lowers, certifies and runs three steps beside one device; the counted peak of every rank must be the
 /// predicted one. InputError where the plan does not apply.
 Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch);
 

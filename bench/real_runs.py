@@ -136,8 +136,8 @@ def compare(bench, model, chosen, rivals, heat):
 def choose(bench, model, limit):
     """The plan chosen by running, that by prediction (the same file where they are one plan), and the former's summary."""
     chosen, predicted = bench.folder / f"{model.stem}-{limit}.json", bench.folder / f"{model.stem}-{limit}-predicted.json"
-    found = bench.ask("plan", model, "--cluster", "2xcpu", "--memory", f"{limit}B", "--calibration", bench.calibration, "--top", TOP,
-                      "--measure", ROUNDS, "-o", chosen)
+    found = bench.ask("plan", model, "--strict", "--cluster", "2xcpu", "--memory", f"{limit}B", "--calibration", bench.calibration,
+                      "--top", TOP, "--measure", ROUNDS, "-o", chosen)
     if not found:
         return None
     first = min(found["plans"], key=lambda plan: (not plan["lowered"], plan["step_seconds"]))

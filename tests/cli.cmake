@@ -4,6 +4,7 @@ partita_script(unit files_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/files_test.py $<
 partita_script(unit interrupt_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/interrupt_test.py $<TARGET_FILE:partita>)
 partita_script(unit progress_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/progress_test.py $<TARGET_FILE:partita>)
 partita_script(unit answers_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/answers_test.py $<TARGET_FILE:partita>)
+partita_script(unit recipes_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/recipes_test.py $<TARGET_FILE:partita>)
 partita_script(unit devices_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/devices_test.py $<TARGET_FILE:partita>)
 partita_script(golden cases ${CMAKE_CURRENT_SOURCE_DIR}/cases.py $<TARGET_FILE:partita> ${CMAKE_CURRENT_SOURCE_DIR}/golden)
 partita_script(errors cases ${CMAKE_CURRENT_SOURCE_DIR}/cases.py $<TARGET_FILE:partita> ${CMAKE_CURRENT_SOURCE_DIR}/errors)

@@ -1,4 +1,5 @@
 partita_test(unit program_certificate_test program)
+partita_test(unit program_holes_test lower program)
 partita_test(unit program_json_test program)
 partita_test(unit program_walk_test program)
 partita_test(unit program_addend_test program)
@@ -11,7 +12,7 @@ if(PARTITA_TORCH)
 endif()
 
 # Broken programs against the certificate: a command, and a share of it a test.
-partita_campaign(program_campaign SOURCES program_campaign.cc program_mutations.cc LAYERS lower program)
+partita_campaign(program_campaign SOURCES program_campaign.cc program_mutations.cc LAYERS lower program run)
 target_include_directories(program_campaign PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/property)
 if(PARTITA_TORCH)
   target_link_libraries(program_campaign PRIVATE partita_torch)

@@ -16,3 +16,4 @@ partita_campaign(planner_campaign SOURCES planner_campaign.cc rival_plans.cc sma
                  LAYERS run search plan profile layout cluster model base)
 partita_test(unit search_plan_test search simulate lower)
 partita_test(unit search_interrupt_test search base)
+partita_test(unit search_faults_test search lower model base)

@@ -20,6 +20,7 @@ def add_capture(parser):
     parser.add_argument("--seq", type=_positive, help="the sequence length; 1024 for a config, or what its positions hold")
     parser.add_argument("--dtype", help="bf16, fp16, float32, float64; a config's own without it")
     parser.add_argument("--real", action="store_true", help="FILE.py:FUNCTION runs with real tensors")
+    parser.add_argument("--no-inferred-rows", action="store_true", help="try no op without a row by experiment")
     parser.add_argument("-o", "--output", required=True, help="where to write the step, a *.model.json")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -36,12 +37,13 @@ def run_capture(options):
     start = time.monotonic()
     module, batch, loss, notes = _source(options)
     with warnings.catch_warnings(record=True) as told:
-        model = capture(module, batch, loss, progress=True if options.progress else False if options.quiet else None)
+        model = capture(module, batch, loss, progress=True if options.progress else False if options.quiet else None,
+                        infer=not options.no_inferred_rows)
     notes += [str(one.message) for one in told if str(one.message).startswith("capture: ")]
     model.save(options.output)
     params = sum(p.numel() for p in module.parameters())
     answer = {"name": model.name, "ops": len(model.ops), "params": params, "opaque_ops": len(model.opaque_ops),
-              "seconds": time.monotonic() - start, "output": options.output}
+              "inferred_ops": len(model.inferred_ops), "seconds": time.monotonic() - start, "output": options.output}
     _tell(options, notes, answer)
 
 
@@ -65,8 +67,9 @@ def _tell(options, notes, answer):
     if options.json:
         print(json.dumps({**answer, **({"notes": notes} if notes else {})}, indent=2))
     elif not options.quiet:
+        inferred = f"{answer['inferred_ops']} with inferred rows, " if answer["inferred_ops"] else ""
         print(f"{answer['name']}: {answer['params']:,} parameters, {answer['ops']} ops, {answer['opaque_ops']} of them opaque, "
-              f"captured in {answer['seconds']:.1f} s\nwritten to {answer['output']}")
+              f"{inferred}captured in {answer['seconds']:.1f} s\nwritten to {answer['output']}")
 
 
 def _positive(text):

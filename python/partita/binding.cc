@@ -14,11 +14,13 @@
 #include "model/row.h"
 #include "plan/design.h"
 #include "plan/fit.h"
+#include "profile/storage.h"
 #include "run/session.h"
 #include "run/straight_line.h"
 #include "run/torch/counting_allocator.h"
 #include "run/torch/value.h"
 #include "run/torch/workspace.h"
+#include "verify_here.h"
 
 namespace partita {
 namespace {
@@ -163,15 +165,25 @@ py::tuple run_step(const std::string& model_json, const TensorDict& weights, con
   return py::make_tuple(loss, gradients(session), buffers(session));
 }
 
-std::vector<std::tuple<std::string, Bytes, Bytes, Bytes>> workspace(const std::string& model_json,
-                                                                    const TensorDict& weights,
-                                                                    const TensorDict& batch) {
+using OpBytes = std::tuple<std::string, Bytes, Bytes, Bytes, Bytes, bool>;
+
+std::vector<Bytes> outputs_said(const Model& model) {
+  std::vector<Bytes> bytes(model.ops.size());
+  for (const Storage& storage : find_storages(model).all)
+    if (storage.born >= 0) bytes[storage.born] += storage.bytes;
+  return bytes;
+}
+
+std::vector<OpBytes> workspace(const std::string& model_json, const TensorDict& weights,
+                               const TensorDict& batch) {
   Model model = parse_model(model_json, "model");
   Given given(weights, "weights"), inputs(batch, "batch");
-  std::vector<std::tuple<std::string, Bytes, Bytes, Bytes>> rows;
+  std::vector<OpBytes> rows;
+  std::vector<Bytes> outputs = outputs_said(model);
   for (const OpMemory& memory : measure_workspace(model, given.views(), inputs.views()))
     rows.emplace_back(model[memory.op].name, memory.outputs, memory.workspace,
-                      workspace_of(view_of(model, model[memory.op])));
+                      workspace_of(view_of(model, model[memory.op])), outputs[memory.op.value],
+                      memory.lies_as_said);
   return rows;
 }
 
@@ -226,6 +238,14 @@ PYBIND11_MODULE(_partita, m) {
       "has_row", [](const std::string& target) { return find_row(target) != nullptr; }, py::arg("target"),
       "Is there a built-in row for this op, such as aten.mm.default?");
   m.def(
+      "opaque_on_purpose",
+      [] {
+        std::vector<std::string> targets;
+        for (const OpaqueOnPurpose& op : opaque_on_purpose()) targets.emplace_back(op.target);
+        return targets;
+      },
+      "Ops that have no row because any row would lie.");
+  m.def(
       "fit_plan",
       [](const std::string& model, const std::string& plan) -> std::optional<std::string> {
         std::optional<Plan> fitted = fit(parse_plan(plan, "plan"), parse_model(model, "model"));
@@ -237,7 +257,22 @@ PYBIND11_MODULE(_partita, m) {
         "One forward and backward of a captured step on one device: (loss, gradients, new buffers).");
   m.def("workspace", &workspace, py::arg("model"), py::arg("weights"), py::arg("batch"),
         "What each op of a step allocates on one device: (op, bytes of its outputs, hidden temporary bytes, "
-        "those that its row predicts).");
+        "those that its row predicts, bytes of outputs predicted, whether these lie as the model says).");
+  m.def(
+      "verify",
+      [](const std::string& model, const std::string& plan, const TensorDict& constants,
+         const std::string& dtype, double tolerance, uint64_t seed, bool ignored_labels,
+         bool no_inferred_rows) {
+        Given given(constants, "constants");
+        py::gil_scoped_release release;  // ops of one's own may be written in Python
+        return verify_here(model, plan, given.views(),
+                           {dtype, no_inferred_rows, {seed, tolerance, ignored_labels}})
+            .dump();
+      },
+      py::arg("model"), py::arg("plan"), py::arg("constants"), py::arg("dtype") = "",
+      py::arg("tolerance") = 0.0, py::arg("seed") = 0, py::arg("ignored_labels") = false,
+      py::arg("no_inferred_rows") = false,
+      "Three steps of the plan and of one device on the same batches, compared: JSON as of the verb.");
   m.def("peak_of", &peak_of, py::arg("call"),
         "Calls it and returns the most bytes of CPU tensors it held at once, above those there before.");
   py::class_<Session>(m, "Session", "A step with its parameters and optimizer states, on thread ranks.")

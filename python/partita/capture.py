@@ -11,17 +11,22 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils.stateless import _reparametrize_module
 
+from .apart import results_apart
+from .eager_forms import EAGER_FORMS
 from .errors import InputError
 from .explain import current_line, explained
 from .huggingface import traceable
 from .inputs import Inputs, arguments_of, check_module
 from .known import Known
 from .losses import apply_loss, find_loss
+from .memory import Kept, check_apart, check_constants_stay, check_named, name_of
 from .model import Model
 from .origins import RANDOM, ROOT, Origin, Recorder, attach
 from .progress import Progress
 from .random import DRAWS, STATE, Draws, draws, refuse_others
-from .untouched import untouched
+from .same_graph import same_graph
+from .scripted import scripted_as_written
+from .untouched import Attributes, clear_caches, untouched
 from .writer import write
 
 aten = torch.ops.aten
@@ -32,7 +37,8 @@ PLAIN = {aten._unsafe_view.default: aten.view.default, aten.unsafe_split.Tensor:
 BATCH_NORMS = (aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats)
 
 
-def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False, progress: bool | None = None) -> Model:
+def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False, progress: bool | None = None,
+            infer: bool = True) -> Model:
     """Traces one training step of `module` on `batch`, as it runs in the autocast that surrounds the call.
 
     batch: a dict (keyword arguments of the module) or a tuple (positional ones) of tensors; other values are baked in.
@@ -42,37 +48,68 @@ def capture(module: torch.nn.Module, batch, loss=None, bake: bool = False, progr
     (first).
     bake: keep what this batch does where the module looks at values of its inputs, with a warning, instead of an error.
     progress: a line on stderr while it runs; None shows it on a terminal.
+    infer: try ops without a row by experiment, in another process; what they claim is in `inferred_ops`.
     The module is left as it was. It may be built on the CPU or under FakeTensorMode.
     """
-    return _captured(module, batch, loss, bake, progress, train=True)
+    return _captured(module, batch, loss, bake, progress, infer, train=True)
 
 
-def capture_evaluation(module: torch.nn.Module, batch, loss=None, bake: bool = False) -> Model:
+def capture_evaluation(module: torch.nn.Module, batch, loss=None, bake: bool = False, infer: bool = True) -> Model:
     """The loss of `module` in its eval mode on `batch`: forward alone, nothing is trained and no buffer changes."""
-    return _captured(module, batch, loss, bake, None, train=False)
+    return _captured(module, batch, loss, bake, None, infer, train=False)
 
 
-def _captured(module, batch, loss, bake, progress, train):
+def _captured(module, batch, loss, bake, progress, infer, train):
     check_module(module)
     inputs = Inputs(module, batch, train)
+    check_apart(inputs.params, inputs.buffers)
     if bake:
         inputs.check_values()
     reporter = Progress(progress)
     recorder = Recorder(module, reporter)
-    with inputs.mode, untouched(module), traceable(module), recorder.hooks(), explained(recorder):
+    with (inputs.mode, results_apart(inputs.mode), scripted_as_written(), untouched(module), traceable(module),
+          recorder.hooks(), explained(recorder)):
         if not train:
             module.eval()
-        graph = _trace(module, inputs, loss, recorder, bake)
+        kept = Kept(module)
+        graph = _traced_for_good(module, inputs, loss, recorder, bake, kept)
         refuse_others(graph)
+        check_constants_stay(graph, module)
         with torch.autocast("cpu", enabled=False):
             graph = _functionalise(graph, inputs, reporter)
     reporter.end()
-    _clean(graph.graph, len(inputs.params))
+    kept.check_written(_clean(graph.graph, inputs))
     name = getattr(getattr(module, "config", None), "model_type", None) or type(module).__name__
-    return write(graph, inputs, name)
+    model = write(graph, inputs, name, infer)
+    constants = {name_of(module, value): value for value in model.constants.values()}
+    buffers = {name: value for name, value in inputs.buffers.items() if name != STATE}
+    check_named(inputs.params, buffers, constants, {*model.trained, *model.updated_buffers})
+    return model
 
 
-def _trace(module, inputs, loss, recorder, bake):
+def _traced_for_good(module, inputs, loss, recorder, bake, kept):
+    """Every call of forward gives this graph: where it changes attributes, a second one was looked at."""
+    before = Attributes(module)
+    graph = _trace(module, inputs, loss, recorder, bake, kept)
+    if changed := before.changed():
+        try:
+            recorder.begin()
+            clear_caches()
+            again = _trace(module, inputs, loss, recorder, bake, Kept(module))
+        except Exception as error:
+            raise _differs(changed) from error
+        if not same_graph(graph, again):
+            raise _differs(changed)
+    return graph
+
+
+def _differs(changed):
+    names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
+    return InputError(names, "forward changes this, and the second call of forward does something else than the first",
+                      "keep it as a tensor with register_buffer; if only the first call differs, call the module once before")
+
+
+def _trace(module, inputs, loss, recorder, bake, kept):
     trainable = [name for name, p in inputs.params.items() if p.requires_grad and inputs.train]
     if inputs.train and not trainable:
         raise InputError(type(module).__name__, "no parameter requires a gradient", "set requires_grad on some")
@@ -98,12 +135,14 @@ def _trace(module, inputs, loss, recorder, bake):
             recorder.begin_backward(value)
             with torch.autocast("cpu", enabled=False):  # the usual place of backward() is after the block of autocast
                 gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
+            kept.check_tied(module)
         # A module may put a new tensor in the place of a buffer.
-        return value.detach(), dict(zip(trainable, gradients)), {name: state[name] for name in buffers}
+        after = {name: state[name] for name in buffers}
+        kept.check(buffers, after, {name: params[name] for name in trainable})
+        return value.detach(), dict(zip(trainable, gradients)), after
 
-    # native_batch_norm's schema hides that it changes its buffers; _legit says so.
     with torch.set_grad_enabled(inputs.train):
-        graph = make_fx(step, decomposition_table={aten.native_batch_norm.default: _batch_norm})(*inputs.fakes)
+        graph = make_fx(step, decomposition_table=EAGER_FORMS)(*(t.detach() for t in inputs.fakes))
     graph.graph.eliminate_dead_code()
     return graph
 
@@ -111,12 +150,6 @@ def _trace(module, inputs, loss, recorder, bake):
 def _tell_baked(recorder, op):
     warnings.warn(f"capture: {recorder.path} at {current_line()} decides by values of its inputs ({op}); the step keeps "
                   "what this batch does", stacklevel=2)
-
-
-def _batch_norm(x, weight, bias, mean, var, training, momentum, eps):
-    if mean is None:
-        return aten._native_batch_norm_legit.no_stats(x, weight, bias, training, momentum, eps)
-    return aten._native_batch_norm_legit.default(x, weight, bias, mean, var, training, momentum, eps)
 
 
 def _loss_of(output, batch, rest, loss, module):
@@ -184,23 +217,24 @@ def _functionalise(graph, inputs, progress):
         return make_fx(torch.func.functionalize(replay, remove="mutations"))(*(t.detach() for t in inputs.fakes))
 
 
-def _clean(graph, parameters):
+def _clean(graph, inputs):
     """Drops aliases and dead code; a final copy into a placeholder becomes the output it stands for.
 
-    parameters: how many of the first placeholders are parameters.
+    Returns the names of the inputs that are written in place.
     """
-    fixed = list(graph.find_nodes(op="placeholder"))[:parameters]
+    names, written = dict(zip(graph.find_nodes(op="placeholder"), inputs.names())), set()
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if node.target in ALIASES:
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
-        elif node.target is aten.copy_.default and node.args[0] in fixed:
+        elif node.target is aten.copy_.default and names.get(node.args[0]) in inputs.params:
             raise InputError(node.meta["origin"].path if "origin" in node.meta else "forward",
-                             f"forward changes the parameter {node.args[0].name} itself, which only the optimizer may",
+                             f"forward changes the parameter {names[node.args[0]]} itself, which only the optimizer may",
                              "change it between steps, after step.module()")
         elif node.target is aten.copy_.default and node.args[0].op == "placeholder":
+            written.add(names[node.args[0]])
             node.replace_all_uses_with(node.args[1])
             graph.erase_node(node)
         elif node.target in PLAIN:
@@ -208,6 +242,7 @@ def _clean(graph, parameters):
         elif node.target is aten.native_batch_norm_backward.default:
             _forget_empty_statistics(node)
         elif node.target in BATCH_NORMS:
+            _forget_unchanged_statistics(node)
             _keep_statistics_in_float32(node)
         elif node.target is aten.copy.default and _overwrites(node):
             # What is overwritten is not read: an op that only makes room for it goes away.
@@ -219,6 +254,7 @@ def _clean(graph, parameters):
     for node in graph.nodes:
         if node.op == "call_function" and node.target is not operator.getitem:
             _check_op(node.target)
+    return written
 
 
 def _forget_empty_statistics(node):
@@ -228,6 +264,13 @@ def _forget_empty_statistics(node):
         if isinstance(args[place], torch.fx.Node) and args[place].meta["val"].numel() == 0:
             args[place] = None
     node.args = tuple(args)
+
+
+def _forget_unchanged_statistics(node):
+    """A frozen batch norm gives its running values back as they are."""
+    if node.target is BATCH_NORMS[0] and node.args[5] is False:
+        for user in [user for user in node.users if user.args[1] in (3, 4)]:
+            user.replace_all_uses_with(node.args[user.args[1]])
 
 
 def _keep_statistics_in_float32(node):

@@ -23,6 +23,7 @@ def traceable(module: torch.nn.Module):
     with contextlib.ExitStack() as stack:
         if models:
             import transformers.masking_utils as masking
+            import transformers.pytorch_utils as caching
 
             for config in _configs(models):
                 _refuse_layerdrop(config)
@@ -35,6 +36,8 @@ def traceable(module: torch.nn.Module):
             # attention is causal.
             stack.enter_context(_replaced(masking, "find_packed_sequence_indices", lambda position_ids: None))
             stack.enter_context(_replaced(masking, "is_tracing", _tracing_unless_known(masking.is_tracing)))
+            # Tables that an earlier forward left in a cache of the process are computed anew.
+            stack.enter_context(_replaced(caching, "is_torchdynamo_compiling", lambda: True))
             stack.enter_context(_replaced(torch.nn.Module, "to", _to_unless_there(torch.nn.Module.to)))
             stack.enter_context(_replaced(torch, "rand", _rand_without_scalars(torch.rand)))
         yield

@@ -23,6 +23,7 @@ class Inputs:
             raise InputError("batch", "it holds no tensor", "give the module's inputs, such as {'input_ids': ids}")
         self.real = [*self.params.values(), *self.buffers.values(), *self.batch.values()]
         self._check_devices()
+        self._check_real()
         modes = (value.fake_mode for value in self.real if isinstance(value, FakeTensor))
         self.mode = next(modes, None) or FakeTensorMode(allow_non_fake_inputs=True)
         state = [*self.params.values(), *self.buffers.values()]
@@ -36,6 +37,12 @@ class Inputs:
             if value.device.type != "cpu":
                 raise InputError(name, f"it is on device {value.device}",
                                  "capture on the cpu, or build module and batch under FakeTensorMode")
+
+    def _check_real(self):
+        for name, value in {**self.params, **self.batch}.items():
+            if value.is_complex():
+                raise InputError(name, "it is complex; parameters and batch inputs are real",
+                                 "keep its real and imaginary parts in a last dimension of 2, and use torch.view_as_complex")
 
     def check_values(self):
         for name, value in zip(self.names(), self.real):

@@ -37,6 +37,7 @@ class Model:
     loss: int
     gradients: list
     buffers: list
+    seed: int | None = None  # the gradient of the loss
     constants: dict = field(default_factory=dict, repr=False)  # name -> value
     indexes: list = field(default_factory=list, repr=False, compare=False)  # what the batch must be checked for
 
@@ -48,7 +49,8 @@ class Model:
     def to_json(self) -> str:
         head = json.dumps({"format": "partita.model", "version": VERSION, "name": self.name,
                            "torch": torch.__version__.split("+")[0]})
-        tail = json.dumps({"loss": self.loss, "gradients": self.gradients, "buffers": self.buffers})
+        seed = {} if self.seed is None else {"seed": self.seed}
+        tail = json.dumps({"loss": self.loss, **seed, "gradients": self.gradients, "buffers": self.buffers})
         return (f'{head[:-1]},\n "tensors": {_lines(self.tensors)},\n "ops": {_lines(self.ops)},\n {tail[1:]}\n')
 
     def save(self, path) -> None:
@@ -73,6 +75,11 @@ class Model:
     def opaque_ops(self) -> list:
         """The ops without a row: they run, but whole on every rank."""
         return [op for op in self.ops if "axes" not in op and not library().has_row(op["target"])]
+
+    @property
+    def inferred_ops(self) -> list:
+        """The ops that are split by rows which experiments found while capturing: assumptions."""
+        return [op for op in self.ops if op.get("inferred") and not library().has_row(op["target"])]
 
     def weights(self, module, seed: int = 0) -> dict:
         """Parameters and buffers of `module` and the constants of the step, by name."""

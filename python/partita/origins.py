@@ -48,6 +48,10 @@ class Recorder:
     def __init__(self, module: torch.nn.Module, progress: Progress):
         self.module = module
         self.progress = progress
+        self.begin()
+
+    def begin(self):
+        """Forgets what it followed before."""
         self.stack = []
         self.child_ran = False
         self.after_last_child = []   # origins of the root module since its last child returned

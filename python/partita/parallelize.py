@@ -21,7 +21,7 @@ from .step import Step
 def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | str | None = None, cluster: str | None = None,
                 memory: str | None = None, ranks: int | None = None, loss=None, threads: int = 0,
                 clip: float | None = None, precision: str | None = None, calibration: str | None = None,
-                bake: bool = False) -> Step:
+                bake: bool = False, infer: bool = True, strict: bool = False) -> Step:
     """Captures `module` on `batch`, plans it for `cluster` unless a plan is given, and starts its ranks as threads.
 
     The step has the parameters and the optimizer's states: `step.module()` gives them back, and the next step takes them
@@ -38,6 +38,9 @@ def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | str | No
     fp16 gradients are scaled. For a float32 module use torch.autocast in its forward.
     calibration: a file of `partita calibrate`; plans are then ranked by what this machine takes.
     bake: keep what this batch does where forward decides by values of its inputs.
+    infer: split ops without a row by rows that experiments find (docs/capture.md).
+    strict: where the planner finds a plan that fails a check of partita's own, raise; without it, that plan is left out
+    with a warning, and the next best is taken.
     """
     _check_alone()
     check_module(module)
@@ -50,14 +53,14 @@ def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | str | No
     _check_numbers(clip, threads)
     check_precision(precision, module)
     plan = _given_plan(plan, cluster, memory, ranks)
-    options = {"loss": loss, "bake": bake}
+    options = {"loss": loss, "bake": bake, "infer": infer}
     model = capture(module, batch, **options)
     settings = trained_only(settings, model.trained)
 
     def planned(model):
         where = cluster or (f"{ranks}xcpu" if ranks else None) or plan.cluster()
         found = find_plan(model, where, memory or (plan and plan.memory()), optimizer=_planned_name(settings), clip=clip,
-                          precision=precision, calibration=calibration)
+                          precision=precision, calibration=calibration, strict=strict)
         return _completed(found, settings, clip, precision)
 
     if plan is None:
@@ -102,7 +105,9 @@ def _given_plan(plan, cluster, memory, ranks):
 
 
 def _planned_name(settings):
-    """The planner counts states; adam has those of adamw."""
+    """The planner counts states: adam has those of adamw, sgd one where any group has momentum."""
+    if settings["name"] == "sgd" and any(group.get("momentum") for group in [settings, *settings.get("groups", [])]):
+        return "momentum"
     return "adamw" if settings["name"] == "adam" else settings["name"]
 
 

@@ -3,12 +3,14 @@
 import json
 import subprocess
 import tempfile
+import warnings
 from pathlib import Path
 
 from .errors import Infeasible, InputError
 from .files import write_whole
+from .from_config import DTYPES
 from .model import SUFFIX, Model
-from .native import command
+from .native import command, library
 
 VERIFICATION_FAILED = 3  # an answer of `verify`, not an error
 
@@ -100,14 +102,19 @@ class Plan:
         return Plan.parse(text, str(path))
 
 
-def plan(model: Model, cluster: str, memory: str | None = None, calibration: str | None = None, **options) -> Plan:
+def plan(model: Model, cluster: str, memory: str | None = None, calibration: str | None = None, strict: bool = False,
+         **options) -> Plan:
     """The best plan for `cluster` under `memory` per device; raises Infeasible when nothing fits.
 
     calibration: a file of `partita calibrate`; plans are then ranked by what this machine takes.
+    strict: a plan that fails a check of partita's own is a RuntimeError; without it, it is left out with a warning, and
+    the next best is given.
     options: further flags of `partita plan`, such as top=5 or allow="dp,tp".
     """
-    flags = {"cluster": cluster, "memory": memory, "calibration": calibration, **options}
+    flags = {"cluster": cluster, "memory": memory, "calibration": calibration, "strict": strict, **options}
     answer = _ask("plan", model, flags)
+    for line in answer["warnings"]:
+        warnings.warn(f"partita: {line}", stacklevel=2)
     best = answer["plans"][0]
     return Plan(best["plan"], best["step_seconds"], best["peak_bytes"], answer["plans"], answer["lost"], answer["tier"],
                 answer["expected_error"])
@@ -119,11 +126,18 @@ def recipe(name: str, model: Model, ranks: int, **options) -> Plan:
 
 
 def verify(model: Model, plan: Plan, **options) -> dict:
-    """Runs the plan and one device for two steps on the same batches and compares them: `equal`, `max_grad_error`, ...
-    Where they differ, `first_wrong_op` names the first op that makes something else.
+    """Runs the plan and one device for three steps on the same batches and compares them: `equal`, `max_grad_error`, ...
+    Where they differ, `first_wrong_op` names the first op that makes something else. Rows that nobody vouches for are in
+    `certified_assuming`.
 
-    options: further flags of `partita verify`, such as dtype="float64".
+    options: further flags of `partita verify`, such as dtype="float64" or no_inferred_rows=True. A step with ops of one's
+    own runs in this process, and takes dtype, tolerance, seed, ignored_labels and no_inferred_rows.
     """
+    if any(op["target"].split(".")[0] != "aten" for op in model.ops):
+        dtype = DTYPES.get(options.get("dtype"))
+        constants = {name: value.detach().to(dtype if dtype and value.is_floating_point() else value.dtype)
+                     for name, value in model.constants.items()}
+        return json.loads(library().verify(model.to_json(), plan.to_json(), constants, **options))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.json"
         plan.save(path)
@@ -144,8 +158,8 @@ def _ask(verb, model, flags, *words, after=()) -> dict:
 def _call(*words, **flags) -> str:
     call = [str(command()), *map(str, words)]
     for flag, value in flags.items():
-        if value is not None:
-            call += [f"--{flag.replace('_', '-')}", str(value)]
+        if value is not None and value is not False:
+            call += [f"--{flag.replace('_', '-')}", *([] if value is True else [str(value)])]
     done = subprocess.run(call, capture_output=True, text=True)
     if done.returncode not in (0, VERIFICATION_FAILED):
         kind = {1: Infeasible, 2: InputError}.get(done.returncode, RuntimeError)

@@ -14,7 +14,7 @@ def register(op: str, axes: str | None = None) -> None:
     with an object of such pairs.
 
     One letter for each dimension of each tensor argument, in order, then those of its results. The same letter is the
-    same dimension; a letter that the results lack is summed over; `!h` stays whole. It counts for captures from here on
+    same dimension; a letter that a result lacks is summed over; `!h` stays whole. It counts for captures from here on
     and goes into their files.
     """
     if axes is None:

@@ -5,33 +5,51 @@ import operator
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from .call import call_of_node
 from .errors import InputError
+from .experiment import infer_rows
 from .indexes import find_indexes
 from .model import Model, argument
 from .names import name_nodes
+from .native import library
 from .ranges import index_limit
 from .register import axes_of
 
 
-def write(graph: torch.fx.GraphModule, inputs, name: str) -> Model:
-    """REQUIRES: placeholders in the order of `inputs`, output (loss, {parameter: gradient}, {buffer: value}), and
-    `meta["origin"]` on every call."""
-    writer = _Writer(inputs)
+# Their result is a bit beside the memory of the input, which only PyTorch looks at: the runtime copies it.
+LAZY = (torch.ops.aten._conj.default, torch.ops.aten._neg_view.default)
+
+
+def write(graph: torch.fx.GraphModule, inputs, name: str, infer: bool) -> Model:
+    """infer: try ops without a row by experiment. REQUIRES: placeholders in the order of `inputs`, output (loss,
+    {parameter: gradient}, {buffer: value}), and `meta["origin"]` on every call."""
+    loss, gradients, buffers = next(iter(graph.graph.find_nodes(op="output"))).args[0]
+    writer = _Writer(inputs, {name for name, gradient in gradients.items() if gradient is not None})
     for node, input_name, value in zip(graph.graph.find_nodes(op="placeholder"), inputs.names(), inputs.real):
         writer.add_input(node, input_name, value)
     for node in graph.graph.find_nodes(op="get_attr"):
         writer.add_constant(node, operator.attrgetter(node.target)(graph))
     calls = [n for n in graph.graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
     names = name_nodes(calls)
-    loss, gradients, buffers = next(iter(graph.graph.find_nodes(op="output"))).args[0]
     leading = _ancestors(loss)
     for node in calls:
         writer.add_op(node, names[node], backward=node not in leading)
+    if infer:
+        _add_inferred_rows(calls, writer.ops)
     return Model(name=name, tensors=writer.tensors, ops=writer.ops, loss=writer.ids[loss],
                  gradients=[[writer.by_name[p], writer.ids[g]] for p, g in gradients.items() if g is not None],
                  buffers=[[writer.by_name[b], writer.ids[v]] for b, v in buffers.items()
                           if writer.by_name[b] != writer.ids[v]],
+                 seed=writer.ids.get(_seed(calls, loss, leading, gradients)),
                  constants=writer.constants, indexes=_indexes(graph, inputs, names))
+
+
+def _add_inferred_rows(calls, ops):
+    """`ops` are those of `calls`, in order."""
+    tried = [(node, op) for node, op in zip(calls, ops) if "axes" not in op and not library().has_row(op["target"])]
+    for (_, op), axes in zip(tried, infer_rows([call_of_node(node) for node, _ in tried])):
+        if axes:
+            op |= {"axes": axes, "inferred": True}
 
 
 def _indexes(graph, inputs, names):
@@ -39,8 +57,8 @@ def _indexes(graph, inputs, names):
     return find_indexes(graph.graph, dict(zip(placeholders[-len(inputs.batch):], inputs.batch)), names)
 
 
-def _ancestors(node):
-    found, pending = set(), [node]
+def _ancestors(*nodes):
+    found, pending = set(), list(nodes)
     while pending:
         node = pending.pop()
         if node not in found:
@@ -49,9 +67,27 @@ def _ancestors(node):
     return found
 
 
+def _seed(calls, loss, leading, gradients):
+    """The ones that autograd starts with. A module may make some of its own, which lead to no gradient."""
+    ones = [node for node in calls if node.target is torch.ops.aten.ones_like.default and node.args[0] is loss
+            and node not in leading]
+    behind = _ancestors(*(gradient for gradient in gradients.values() if gradient is not None))
+    return next((node for node in ones if node in behind), None)
+
+
+def _is_view(target):
+    """Does the schema say that every result lies in the storage of the first tensor, unchanged?"""
+    schema = target._schema
+    if target in LAZY:
+        return False
+    first = next((a.alias_info for a in schema.arguments if "Tensor" in str(a.type)), None)
+    return bool(first and not first.is_write and schema.returns and all(
+        made.alias_info and made.alias_info.before_set & first.before_set for made in schema.returns))
+
+
 class _Writer:
-    def __init__(self, inputs):
-        self.inputs = inputs
+    def __init__(self, inputs, trained):
+        self.inputs, self.trained = inputs, trained
         self.tensors, self.ops, self.constants = [], [], {}
         self.ids = {}       # node -> its tensor
         self.by_name = {}   # parameter, buffer or batch input -> its tensor
@@ -68,7 +104,9 @@ class _Writer:
 
     def add_input(self, node, name, value):
         if len(self.tensors) < len(self.inputs.params):
-            role = {"role": "parameter", "trainable": value.requires_grad and self.inputs.train}
+            # One that is read but gets no gradient, as by .detach(), is what a frozen one is.
+            frozen = node.users and name not in self.trained
+            role = {"role": "parameter", "trainable": value.requires_grad and self.inputs.train and not frozen}
         elif len(self.tensors) < len(self.inputs.params) + len(self.inputs.buffers):
             role = {"role": "buffer"}
         else:
@@ -98,13 +136,24 @@ class _Writer:
                 if made is None:
                     self.written[reader] = value
         row = {"name": name, "target": str(node.target), "args": self._argument(node.args, name)}
-        if node.kwargs:
-            row["kwargs"] = {key: self._argument(value, name) for key, value in node.kwargs.items()}
+        if kwargs := {**node.kwargs, **_own_dtype(node)}:
+            row["kwargs"] = {key: self._argument(value, name) for key, value in kwargs.items()}
         axes = axes_of(row["target"])
-        self.ops.append({**row, "out": out, **({"backward": True} if backward else {}), **({"axes": axes} if axes else {})})
+        view = not library().has_row(row["target"]) and _is_view(node.target)
+        self.ops.append({**row, "out": out, **({"backward": True} if backward else {}), **({"axes": axes} if axes else {}),
+                         **({"view": True} if view else {})})
 
     def _argument(self, value, op):
         return argument(value, op, self.written)
+
+
+def _own_dtype(node):
+    """The dtype that a tensor made from nothing took from the process (torch.set_default_dtype): ranks have their own."""
+    made = node.meta["val"]
+    taken = (isinstance(made, torch.Tensor) and made.is_floating_point() and made.dtype != torch.float32
+             and not node.all_input_nodes and node.kwargs.get("dtype") is None
+             and any(argument.name == "dtype" for argument in node.target._schema.arguments))
+    return {"dtype": made.dtype} if taken else {}
 
 
 def _range(node, name, value):

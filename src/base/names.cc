@@ -69,6 +69,8 @@ bool matches(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
+std::string_view whole_op(std::string_view name) { return name.substr(0, name.find(".part.")); }
+
 std::string starred(std::string_view name) {
   auto digit = [&](size_t i) { return i < name.size() && std::isdigit(static_cast<unsigned char>(name[i])); };
   std::string out;

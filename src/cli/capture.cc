@@ -10,7 +10,7 @@ namespace {
 /// As they were written: Python reads them, and says what is wrong with their values.
 struct Options {
   std::string source, batch, seq, dtype, output;
-  bool real = false;
+  bool real = false, no_inferred_rows = false;
 };
 
 [[noreturn]] void run(const Options& options, const Command& command) {
@@ -28,6 +28,7 @@ struct Options {
     const char* flag;
     bool given;
   } switches[] = {{"--real", options.real},
+                  {"--no-inferred-rows", options.no_inferred_rows},
                   {"--json", command.json},
                   {"--quiet", command.quiet},
                   {"--progress", command.progress}};
@@ -50,6 +51,8 @@ void add_capture(CLI::App& app, Command& command) {
   app.add_option("--dtype", options->dtype, "bf16, fp16, float32 or float64")
       ->default_str("the config's own, or float32");
   app.add_flag("--real", options->real, "FILE.py:FUNCTION runs with real tensors, not with fake ones");
+  app.add_flag("--no-inferred-rows", options->no_inferred_rows,
+               "try no op without a row by experiment; it stays whole");
   app.add_option("-o,--output", options->output, "where to write the step, a *.model.json")->required();
   app.footer("Example: partita capture qwen3/config.json --batch 8 --seq 1024 -o qwen3.model.json");
   app.callback([options, &command] { run(*options, command); });

@@ -7,6 +7,7 @@
 #include "cli/model_file.h"
 #include "cluster/library.h"
 #include "model/build/build.h"
+#include "model/inferred.h"
 #include "model/retype.h"
 
 namespace partita {
@@ -31,7 +32,7 @@ Model captured(const ModelInput& input, const ModelFile& file) {
   Model model = parse_model(file.text, file.path);
   need_captured(file.path, "--batch", "batch", input.batch, captured_size(model, 0));
   need_captured(file.path, "--seq", "sequence length", input.seq, captured_size(model, 1));
-  return model;
+  return input.no_inferred_rows ? without_inferred_rows(std::move(model)) : model;
 }
 
 Model built(const ModelInput& input, const ModelFile& file) {
@@ -58,6 +59,8 @@ void add_model_input(CLI::App& app, ModelInput& input, Command& command) {
       ->check(whole_number(1));
   app.add_option("--seq", input.seq, "the sequence length; a captured file has its own")
       ->check(whole_number(1));
+  app.add_flag("--no-inferred-rows", input.no_inferred_rows,
+               "keep ops whole whose rows capture found by experiment");
 }
 
 std::optional<AskedDType> asked_dtype(const ModelInput& input) {

@@ -14,9 +14,11 @@ struct ModelInput {
   std::string file;
   std::string dtype;           // empty: as captured, or as a config.json says; float32 for a preset
   int64_t batch = 0, seq = 0;  // 0: as captured, or the default of what is built
+  bool no_inferred_rows = false;
   Command* command = nullptr;  // is told what a reader should know of the model; null: nobody is
 };
-/// Adds the positional MODEL, --dtype, --batch and --seq. `input` must live until the verb runs.
+/// Adds the positional MODEL, --dtype, --batch, --seq and --no-inferred-rows. `input` must live until the verb
+/// runs.
 void add_model_input(CLI::App& app, ModelInput& input, Command& command);
 /// Tells `input.command`, if there is one.
 void note(const ModelInput& input, const std::string& line);

@@ -1,5 +1,7 @@
 #include "lower/lower.h"
 
+#include <fmt/ranges.h>
+
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -10,6 +12,7 @@
 #include "cli/peaks.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
+#include "program/assumed.h"
 #include "program/memory.h"
 
 namespace partita {
@@ -103,17 +106,20 @@ void run(const Options& options, const Command& command) {
   std::vector<Bytes> peaks = peaks_by_rank(prepared.model, program, fold);
   int64_t actions = action_count(program, fold);
   Bytes sent = bytes_sent(program, fold);
+  std::vector<std::string> assumed = assumed_rows(prepared.model, program);
   Json json = {{"ranks", peaks.size()},
                {"classes", program.ranks.size()},
                {"bodies", program.bodies.size()},
                {"actions", actions},
                {"certified", true},
+               {"certified_assuming", assumed},
                {"bytes_sent", sent},
                {"peak_bytes", peaks},
                {"seconds_to_lower", seconds}};
   std::string text =
       fmt::format("{} ranks in {} classes, {} bodies, {} actions; certified in {}\n", peaks.size(),
                   program.ranks.size(), program.bodies.size(), actions, show_seconds(seconds));
+  if (!assumed.empty()) text += fmt::format("certified_assuming: [{}]\n", fmt::join(assumed, ", "));
   text += show_peaks(peaks) + fmt::format("{} sent in a step\n", show_bytes(sent));
   if (!options.output.empty()) text += fmt::format("written to {}\n", options.output);
   command.answer(json, text);

@@ -22,6 +22,7 @@
 #include "model/retype.h"
 #include "search/batch_sweep.h"
 #include "search/cost_book.h"
+#include "search/fault_report.h"
 #include "search/least.h"
 #include "search/objective.h"
 #include "search/search.h"
@@ -35,6 +36,8 @@ struct Options {
   std::string batch, output, objective = "time";
   double slowdown = 0;
   int rounds = 0;  // in which plans are really run; 0: none is
+  bool strict = false;
+  std::string fault_dir = ".";
 };
 
 /// The model of a batch and the answer for it.
@@ -129,6 +132,7 @@ Json write(const Found& found, const PlanRequest& request, Objective objective, 
   Json json = {{"plans", Json::array()},
                {"lost", Json::array()},
                {"refused", result.refused},
+               {"left_out", result.faults.size()},
                {"objective", kCertified[static_cast<int>(objective)]},
                {"search_seconds", seconds},
                {"evaluated", result.evaluated},
@@ -197,6 +201,23 @@ Found find_some(const Options& options, Objective objective, const SearchRequest
   throw Interrupted(kNothing);
 }
 
+/// On stderr, as whoever reads the answer of --json has them there.
+std::vector<std::string> warn(const Model& model, const std::vector<PlanFault>& faults,
+                              const Options& options, const Cluster& cluster, const Command& command) {
+  std::vector<std::string> warnings =
+      report_faults(faults, {model, cluster.name, PARTITA_VERSION, options.fault_dir});
+  if (!command.quiet && !warnings.empty()) command.erase_progress();
+  if (!command.quiet)
+    for (const std::string& line : warnings) fmt::print(stderr, "warning: {}\n", line);
+  return warnings;
+}
+
+/// Where faults are all there is, they are a Bug.
+void need_some(const SearchResult& result) {
+  if (!result.fitting.empty() || !result.beyond.empty() || result.faults.empty()) return;
+  throw Bug(fmt::format("every plan that was tried fails: {}", result.faults.front().message));
+}
+
 void refuse(const Found& found, const Options& options, const PlanRequest& plan, const Command& command,
             Json json) {
   const SearchRequest& request = plan.search;
@@ -205,6 +226,9 @@ void refuse(const Found& found, const Options& options, const PlanRequest& plan,
   std::string nothing = fmt::format("no plan fits {} per device on {} in {}", to_text(plan.limit),
                                     request.prices.cluster().name, parameter_dtype(found.model));
   Least least = least_or_interrupted(found, request, build, nothing);
+  for (std::string& line : warn(found.model, least.faults, options, request.prices.cluster(), command))
+    json["warnings"].push_back(std::move(line));
+  json["left_out"] = found.result.faults.size() + least.faults.size();
   json["least_memory"] = json["least_memory_bytes"] = least.memory;
   json["least_devices"] = least.devices;
   json["least_nodes"] = least.nodes;
@@ -217,6 +241,7 @@ void refuse(const Found& found, const Options& options, const PlanRequest& plan,
 void run(Options& options, const Command& command) {
   PlanRequest plan = load(options.request, options.model);
   SearchRequest& request = plan.search;
+  request.strict = options.strict;
   read_batch(options.batch, options.model);
   Objective objective = parse_objective(options.objective);
   if (options.rounds > 0 && objective != Objective::kTime)
@@ -236,6 +261,8 @@ void run(Options& options, const Command& command) {
     choose_by_run(found.model, views_of(constants), options.rounds, command, found.result);
   }
   Json json = write(found, plan, objective, seconds);
+  json["warnings"] = warn(found.model, found.result.faults, options, request.prices.cluster(), command);
+  need_some(found.result);
   if (found.result.fitting.empty()) refuse(found, options, plan, command, std::move(json));
   const Candidate& best = found.result.fitting.front();
   if (!options.output.empty()) write_file(options.output, to_json(best.plan));
@@ -265,6 +292,12 @@ void add_plan(CLI::App& app, Command& command) {
   app.add_option("--measure", options->rounds,
                  "on this CPU: really run the plans found, in so many rounds, and take the fastest")
       ->check(whole_number(1, 1000));
+  app.add_flag("--strict", options->strict,
+               "a plan that fails a check of partita's own is exit 70; without it, it is left out with a "
+               "warning, and the next best is given");
+  app.add_option("--fault-dir", options->fault_dir,
+                 "where files for bug reports about what was left out are written")
+      ->capture_default_str();
   app.add_option("-o,--output", options->output, "write the best plan");
   app.footer(
       "Example: partita plan gpt2-small --cluster 8xA100-80GB --memory 8GiB -o plan.json\n"

@@ -1,11 +1,14 @@
 #include "cli/plan_input.h"
 
+#include <fmt/ranges.h>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/model_file.h"
 #include "cli/wrong_file.h"
 #include "model/build/build.h"
+#include "model/inferred.h"
 #include "model/retype.h"
 #include "program/certificate.h"
 
@@ -29,6 +32,28 @@ int64_t agreed(const char* flag, const char* what, int64_t wanted, int64_t plann
   return wanted ? wanted : planned;
 }
 
+[[noreturn]] void refuse_rows(const std::vector<std::string>& inferred) {
+  input_error(
+      "--no-inferred-rows: this plan was made with the rows inferred for {}; make one with "
+      "--no-inferred-rows, or leave it out",
+      fmt::join(inferred, ", "));
+}
+
+// A plan made without inferred rows says so only by the model it names.
+Model rows_of_plan(Model model, const ModelInput& input, const Plan& plan) {
+  if (plan.model.empty() || plan.model == fingerprint(model)) return model;
+  if (!input.no_inferred_rows) {
+    Model without = without_inferred_rows(model);
+    return plan.model == fingerprint(without) ? without : model;
+  }
+  ModelInput with = input;
+  with.no_inferred_rows = false;
+  with.command = nullptr;
+  Model whole = load_as_written(with);
+  if (plan.model == fingerprint(whole)) refuse_rows(inferred_targets(whole));
+  return model;
+}
+
 }  // namespace
 
 Plan load_plan(const std::string& file) {
@@ -45,8 +70,8 @@ Model load(const ModelInput& input, const Plan& plan) {
     sized.batch = agreed("--batch", "batch", input.batch, plan.batch);
     sized.seq = agreed("--seq", "sequence length", input.seq, plan.seq);
   }
-  if (!input.dtype.empty() || plan.dtype.empty()) return load(sized);
-  Model model = load_as_written(sized);
+  if (!input.dtype.empty() || plan.dtype.empty()) return rows_of_plan(load(sized), input, plan);
+  Model model = rows_of_plan(load_as_written(sized), input, plan);
   if (plan.dtype == parameter_dtype(model)) return model;
   return retype(std::move(model), parse_dtype(plan.dtype, "plan: dtype"));
 }
@@ -78,14 +103,14 @@ Lowered lower_unproved(const Model& model, const Plan& plan, PhaseLog& log, cons
 
 Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
   Lowered lowered = lower_unproved(model, plan, log, file);
-  demand(certify(lowered.model, lowered.atoms, lowered.program));
+  demand(certify(lowered.model, lowered.atoms, lowered.program, plan.optimizer));
   return lowered;
 }
 
 Classes lower_classes(const Model& model, const Plan& plan, const std::string& file) {
   Classes out{.prepared = prepare(model, form_of(plan))};
   out.folded = told_of(file, [&] { return lower_folded(out.prepared, plan); });
-  demand(certify(out.prepared.model, out.prepared.atoms, out.folded.program, out.folded.fold));
+  demand(certify(out.prepared.model, out.prepared.atoms, out.folded.program, plan.optimizer, out.folded.fold));
   return out;
 }
 

@@ -11,8 +11,9 @@ namespace partita {
 /// Reads a plan file.
 Plan load_plan(const std::string& file);
 
-/// The model that a plan is for: in its dtype, and of its batch and sequence length where it is built, unless
-/// the command line names them. InputError where that names others.
+/// The model that a plan is for: in its dtype, without inferred rows where it was made so, and of its batch
+/// and sequence length where it is built, unless the command line names them. InputError where that names
+/// others.
 Model load(const ModelInput& input, const Plan& plan);
 
 /// Lowers, and proves nothing: to be looked at. What is wrong with the plan is said of `file`, where it was

@@ -7,6 +7,7 @@
 #include "cli/inputs.h"
 #include "cli/pricing.h"
 #include "cli/profile_show.h"
+#include "cli/training.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
 #include "model/recompute.h"
@@ -31,8 +32,7 @@ OptimizerSpec parse_optimizer(const std::string& name) {
   if (std::find(known.begin(), known.end(), name) == known.end())
     input_error("--optimizer: unknown \"{}\"; known are {}{}", name, fmt::join(known, ", "),
                 did_you_mean(name, known));
-  if (name == "momentum") return {.name = "sgd", .momentum = 0.9};
-  return {.name = name};
+  return optimizer_named(name);
 }
 
 /// "grad=float32" and its like.

@@ -206,11 +206,13 @@ Json write_memory(const Profiled& p) {
 }
 
 void write_targets(const StepProfile& profile, Json& json) {
-  int64_t count = 0;
-  Json opaque = Json::object(), all = Json::array();
+  int64_t count = 0, assumed = 0;
+  Json opaque = Json::object(), inferred = Json::object(), all = Json::array();
   for (const TargetCost& target : profile.targets) {
     count += target.opaque;
+    assumed += target.inferred;
     if (target.opaque) opaque[target.target] = target.opaque;
+    if (target.inferred) inferred[target.target] = target.inferred;
     all.push_back({{"target", target.target},
                    {"ops", target.ops},
                    {"flops", target.flops},
@@ -218,6 +220,8 @@ void write_targets(const StepProfile& profile, Json& json) {
   }
   json["opaque_ops"] = count;
   json["opaque_targets"] = opaque;
+  json["inferred_ops"] = assumed;
+  json["inferred_targets"] = inferred;
   json["targets"] = all;
 }
 
@@ -240,6 +244,10 @@ std::string show_profile(const Profiled& p) {
     if (target.opaque)
       text += fmt::format("{} x {} has no row: it cannot be split, its flops count as 0\n", target.opaque,
                           target.target);
+  for (const TargetCost& target : p.profile.targets)
+    if (target.inferred)
+      text += fmt::format("{} x {} has an inferred row, which is an assumption; its flops count as 0\n",
+                          target.inferred, target.target);
   return text + show_tier(p.prices);
 }
 

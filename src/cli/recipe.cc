@@ -16,6 +16,7 @@
 #include "cli/pricing.h"
 #include "cli/training.h"
 #include "cli/verbs.h"
+#include "lower/lower.h"
 #include "plan/aliases.h"
 #include "plan/form.h"
 #include "schedule/csv.h"
@@ -139,12 +140,16 @@ RecipeSpec spec_of(const Options& options, const std::optional<Cluster>& cluster
   return spec;
 }
 
+/// A plan that is written is one that `lower` takes: not every product of recipes suits every model.
 void check_plan(const Plan& plan, const Model& model, const std::string& name) {
-  Model form = in_form(model, form_of(plan));
-  Plan unnamed = plan;  // the fingerprint is that of the model as it was given
-  unnamed.model.clear();
-  std::vector<std::string> wrong = check(unnamed, form, find_atoms(form));
-  if (!wrong.empty()) input_error("recipe {}: {}", name, wrong[0]);
+  try {
+    ordered(prepare(model, form_of(plan)), plan);
+  } catch (const InputError& error) {
+    constexpr std::string_view kPlan = "plan: ";
+    std::string_view why = error.what();
+    if (why.starts_with(kPlan)) why.remove_prefix(kPlan.size());
+    input_error("recipe {}: {}", name, why);
+  }
 }
 
 /// With a cluster the plan is simulated there; without one nothing is said about what it takes.

@@ -71,8 +71,8 @@ std::vector<std::string> config_precision(const ModelInput& model) {
 }  // namespace
 
 void add_training_input(CLI::App& app, TrainingInput& input) {
-  app.add_option("--optimizer", input.optimizer, "adamw, sgd or none")
-      ->check(one_of({"adamw", "sgd", "none"}))
+  app.add_option("--optimizer", input.optimizer, "adamw, sgd, momentum (sgd with it) or none")
+      ->check(one_of({"adamw", "sgd", "momentum", "none"}))
       ->capture_default_str();
   app.add_option("--clip", input.clip, "largest norm of all gradients together");
   app.add_option(
@@ -83,10 +83,16 @@ void add_training_input(CLI::App& app, TrainingInput& input) {
       ->allow_extra_args(false);
 }
 
+OptimizerSpec optimizer_named(const std::string& name) {
+  if (name == "momentum") return {.name = "sgd", .momentum = 0.9};
+  return {.name = name};
+}
+
 OptimizerSpec load(const TrainingInput& input, ModelInput& model) {
   if (input.clip && !(*input.clip > 0))
     input_error("--clip: is {}, needs to be above 0; leave it out to clip nothing", *input.clip);
-  OptimizerSpec optimizer{.name = input.optimizer, .clip = input.clip.value_or(0)};
+  OptimizerSpec optimizer = optimizer_named(input.optimizer);
+  optimizer.clip = input.clip.value_or(0);
   std::vector<std::string> settings = input.precision.empty() ? config_precision(model) : input.precision;
   for (const std::string& setting : settings) {
     const PrecisionRow* known = nullptr;

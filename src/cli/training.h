@@ -16,6 +16,9 @@ struct TrainingInput {
 /// `input` must live until the verb runs.
 void add_training_input(CLI::App& app, TrainingInput& input);
 
+/// "momentum" is sgd with a momentum of 0.9; other names are those of optimizers.
+OptimizerSpec optimizer_named(const std::string& name);
+
 /// `--precision bf16` and `fp16` also choose the dtype of the model, where --dtype does not. Without either a
 /// config.json that names one of them is taken as that --precision, with a note.
 OptimizerSpec load(const TrainingInput& input, ModelInput& model);

@@ -33,7 +33,7 @@ inline constexpr Verb kVerbs[] = {
     {"lower", "turn a plan into what every rank executes, and prove that it computes the model", add_lower},
     {"simulate", "say how long a planned step takes and what it holds, without running it", add_simulate},
     {"train", "run a planned step on this machine, one thread a rank", add_train},
-    {"verify", "run a plan and one device for two steps and compare everything", add_verify},
+    {"verify", "run a plan and one device for three steps and compare everything", add_verify},
     {"calibrate", "measure this machine: what every op takes, and what it hides", add_calibrate},
     {"lab", "laboratories: one engine of the system alone, on numbers from anywhere", add_lab},
     {"doctor", "say what this machine has, and what will and will not work", add_doctor},

@@ -19,14 +19,19 @@ Box box_of(const Box& whole, const Layout& layout, const std::vector<int64_t>& a
   return box;
 }
 
-Shape compact_strides(const Shape& shape, const Shape& like) {
-  std::vector<size_t> order(shape.size());
+std::vector<size_t> memory_order(const Shape& like) {
+  std::vector<size_t> order(like.size());
   std::iota(order.begin(), order.end(), size_t{0});
   // An expanded dimension has stride 0 and no place in memory: it keeps its place among its neighbours.
   bool expanded = std::any_of(like.begin(), like.end(), [](int64_t stride) { return stride == 0; });
   if (!expanded)
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return std::pair(-like[a], a) < std::pair(-like[b], b); });
+  return order;
+}
+
+Shape compact_strides(const Shape& shape, const Shape& like) {
+  std::vector<size_t> order = memory_order(like);
   Shape strides(shape.size());
   int64_t next = 1;
   for (size_t i = order.size(); i-- > 0;) {

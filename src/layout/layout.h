@@ -29,6 +29,9 @@ using Layout = std::vector<AxisLayout>;
 Box box_of(const Box& whole, const Layout& layout, const std::vector<int64_t>& axis_sizes,
            const std::vector<int64_t>& coordinates);
 
+/// Dimensions of a tensor with these strides as they lie in memory, the one with the largest stride first.
+std::vector<size_t> memory_order(const Shape& like);
+
 /// Strides of a dense tensor of `shape` whose dimensions lie in memory in the order of `like` (largest stride
 /// first).
 Shape compact_strides(const Shape& shape, const Shape& like);

@@ -96,9 +96,14 @@ class CodeWriter {
   bool reachable(const Layout& from, const Layout& to) const;
   int best_source(int site, Segment segment, TensorId tensor, const Layout& need, std::optional<DType> as);
   int load(int site, TensorId tensor, const Layout& layout, int stream);
+  bool made_from_nothing(TensorId tensor) const;
+  bool meets_others(int site, int source, const Layout& need) const;
+  int make_alone(int site, TensorId tensor, const Layout& need);
   void obtain(int site, Segment segment, TensorId tensor, const Layout& need);
   void make_again(int site, Segment segment, TensorId tensor, const Layout& need);
   void run_apart(int site, Segment segment, int loop, const std::vector<size_t>& ops);
+  Segment first_segment(int site, Segment made, Segment reader, TensorId tensor);
+  int before_epilogue(int site, TensorId tensor);
   void bring(int site, Segment segment, TensorId tensor, const Layout& need);
   void merge(int site, TensorId tensor);
   int convert(int site, Segment segment, int source, const Layout& need);
@@ -108,6 +113,7 @@ class CodeWriter {
   // loop.cc
   void take(Segment segment, const std::vector<int>& sites, size_t i);
   bool ends_loop(size_t i) const;
+  void find_through();
   bool goes_through(int loop, const Segment& segment) const;
   bool made_in(const std::vector<size_t>& ops, TensorId tensor) const;
   bool reads_pending(size_t i) const;
@@ -139,6 +145,7 @@ class CodeWriter {
   const Sites& sites_;
   Code code_;
   std::vector<std::vector<std::vector<Available>>> have_;  // site, tensor
+  std::vector<std::vector<int>> summed_last_;  // by site: values that the epilogue sums in place
   std::vector<int> producer_;
   std::vector<std::vector<size_t>> readers_;  // by tensor: ops
   Pending pending_;
@@ -146,6 +153,7 @@ class CodeWriter {
   std::vector<std::vector<size_t>> groups_;  // ops that ran in one loop
   std::map<size_t, size_t> group_of_;        // by op
   std::vector<bool> wanted_after_;
+  std::vector<bool> through_;  // by op: backward that runs with forward, piece by piece
   std::vector<bool> weight_;   // by op: a weight gradient that nothing else waits for
   std::vector<bool> dropped_;  // by tensor: not kept for backward, made again there
   std::map<TensorId, TensorId> parameter_of_;

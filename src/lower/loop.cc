@@ -7,7 +7,7 @@ namespace partita {
 
 void CodeWriter::take(Segment segment, const std::vector<int>& sites, size_t i) {
   int loop = split_.ops[i].loop;
-  if (goes_through(loop, segment)) segment.kind = Segment::kForward;
+  if (through_[i]) segment.kind = Segment::kForward;
   bool same = loop >= 0 && pending_.loop == loop && pending_.segment == segment;
   bool waits = reads_pending(i);
   // While a loop that goes through to backward is open, what reads its results waits for its end.
@@ -34,9 +34,28 @@ bool CodeWriter::ends_loop(size_t i) const {
                       [&](const SplitOp& op) { return op.loop == split_.ops[i].loop; });
 }
 
-// Backward can follow forward at once only where the loss is made; elsewhere it waits for other stages.
 bool CodeWriter::goes_through(int loop, const Segment& segment) const {
-  return loop >= 0 && plan_.loops[loop].through && segment.stage == assigned_.loss_stage;
+  return loop >= 0 && plan_.loops[loop].through && segment.stage == assigned_.loss_stage &&
+         segment.kind == Segment::kForward;
+}
+
+// Backward can follow forward at once only where the loss is made; elsewhere it waits for other stages. What
+// reads a gradient that no piece makes alone (that of a softmax over all tokens, in pieces of tokens) waits for
+// backward too.
+void CodeWriter::find_through() {
+  through_.assign(model_.ops.size(), false);
+  auto at_once = [&](TensorId id) {
+    int producer = producer_[id.value];
+    if (producer < 0 || split_.ops[producer].level != Level::kInside) return true;
+    return !model_.ops[producer].backward || through_[producer];
+  };
+  for (size_t i = 0; i < model_.ops.size(); ++i) {
+    int loop = split_.ops[i].loop;
+    if (!model_.ops[i].backward || loop < 0 || !plan_.loops[loop].through) continue;
+    std::vector<TensorId> ins = inputs_of(model_.ops[i]);
+    through_[i] = assigned_.stages[i] == std::vector{assigned_.loss_stage} &&
+                  std::all_of(ins.begin(), ins.end(), at_once);
+  }
 }
 
 bool CodeWriter::made_in(const std::vector<size_t>& ops, TensorId tensor) const {

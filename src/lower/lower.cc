@@ -76,10 +76,14 @@ Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log) {
   return program;
 }
 
-FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan) {
+Ordered ordered(const Prepared& prepared, const Plan& plan) {
   check_input(prepared, plan);
-  Ordered ordered = order(partition(prepared.model, prepared.atoms, plan), plan);
-  FoldedProgram out = materialize_folded(prepared.model, prepared.atoms, plan, ordered);
+  return order(partition(prepared.model, prepared.atoms, plan), plan);
+}
+
+FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan) {
+  FoldedProgram out =
+      materialize_folded(prepared.model, prepared.atoms, plan, ordered(prepared, plan));
   if (plan.overlap) out.program = overlap(out.program);
   return out;
 }

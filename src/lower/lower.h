@@ -76,6 +76,9 @@ struct Prepared {
 };
 Prepared prepare(const Model& model, Form form);
 
+/// The first two phases: cheap, and what refuses plans that do not suit the model, but for a schedule without
+/// a backward. REQUIRES: `prepared` was made with form_of(plan). InputError as below.
+Ordered ordered(const Prepared& prepared, const Plan& plan);
 /// REQUIRES: `prepared` was made with form_of(plan). InputError as below.
 Program lower(const Prepared& prepared, const Plan& plan, PhaseLog& log);
 /// The same without writing down every rank: its cost grows with the classes of ranks.

@@ -51,8 +51,11 @@ int CodeWriter::want(int site, Segment segment, TensorId tensor, const Layout& n
     int id = load(site, tensor, kept, by_stream ? segment.stream : -1);
     return kept == need ? id : convert(site, segment, id, need);
   }
-  if (int source = best_source(site, segment, tensor, need, as); source >= 0)
-    return convert(site, segment, source, need);
+  if (int source = best_source(site, segment, tensor, need, as); source >= 0) {
+    if (made_from_nothing(tensor) && meets_others(site, source, need))
+      source = make_alone(site, tensor, need);
+    return value(site, source).layout == need ? source : convert(site, segment, source, need);
+  }
   if (as)
     if (int source = best_source(site, segment, tensor, need, {}); source >= 0) {
       cast(site, segment, source, *as);
@@ -85,6 +88,31 @@ int CodeWriter::best_source(int site, Segment segment, TensorId tensor, const La
     }
   }
   return best;
+}
+
+bool CodeWriter::made_from_nothing(TensorId tensor) const {
+  int producer = producer_[tensor.value];
+  return producer >= 0 && inputs_of(model_.ops[producer]).empty() &&
+         split_.ops[producer].level == Level::kBefore;
+}
+
+bool CodeWriter::meets_others(int site, int source, const Layout& need) const {
+  std::vector<Conversion> steps = plan_conversion(value(site, source).layout, need);
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const Conversion& step) { return row_of(step.kind).collective; });
+}
+
+// A tensor of ones that another op wants in other shards is made once more: nobody has to send it. Before the
+// loop there are no micro-batches, so it is whole along time.
+int CodeWriter::make_alone(int site, TensorId tensor, const Layout& need) {
+  Layout layout = need;
+  std::fill(layout.begin() + static_cast<ptrdiff_t>(time()), layout.end(), AxisLayout{});
+  for (AxisLayout& axis : layout)
+    if (axis.kind == AxisLayout::kPartial) axis = AxisLayout{};
+  int id = add_value(site, {.tensor = tensor, .layout = layout, .made = kPrologue});
+  push(site, kPrologue, {.op = OpId{producer_[tensor.value]}, .out = {id}});
+  have(site, tensor).push_back({id, false});
+  return id;
 }
 
 int CodeWriter::load(int site, TensorId tensor, const Layout& layout, int stream) {
@@ -137,19 +165,48 @@ void CodeWriter::run_apart(int site, Segment segment, int loop, const std::vecto
   place_ = before;
 }
 
+// A value is there where it was made, but for sums that a later stage of the same devices completed in place.
+Segment CodeWriter::first_segment(int site, Segment made, Segment reader, TensorId tensor) {
+  const std::vector<Available>& all = have(site, tensor);
+  auto there = [&](Segment segment) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Available& one) { return usable(site, one, segment); });
+  };
+  if (all.empty() || there(made)) return made;
+  std::optional<Segment> first;
+  for (const Available& one : all) {
+    Segment since = value(site, one.value).made;
+    if (usable(site, one, reader) && since.in_loop() && (!first || since < *first)) first = since;
+  }
+  return first.value_or(made);
+}
+
+// What travels to the epilogue leaves before it begins: also what the epilogue then sums in place.
+int CodeWriter::before_epilogue(int site, TensorId tensor) {
+  std::vector<Available> all = have(site, tensor);
+  for (int id : summed_last_[site])
+    if (value(site, id).tensor == tensor) all.push_back({id, false});
+  int source = -1;
+  for (const Available& one : all)
+    if (usable(site, one, kEpilogue) && value(site, one.value).made != kEpilogue &&
+        value(site, one.value).as == sum_dtype(tensor))
+      source = one.value;
+  CHECK(source >= 0);
+  return source;
+}
+
 // From the site that makes it, to the same coordinates of this one.
 // Pieces of a loop are cut out where the loop runs.
 void CodeWriter::bring(int site, Segment segment, TensorId tensor, const Layout& need) {
   int from = home(tensor, segment.stream);
-  CHECK(from != site && from != Sites::kAll);
+  if (from == site || from == Sites::kAll)
+    bug(__FILE__, __LINE__,
+        fmt::format("{} as {} is there when {} of stage {} reads it", model_[tensor].name, to_text(need),
+                    segment.backward() ? "backward" : "forward", segment.stage));
   Segment after = segment_of(producer_[tensor.value], home_stage(tensor), segment.stream);
   int source = -1;
   if (segment == kEpilogue) {
-    for (const Available& one : have(from, tensor))
-      if (usable(from, one, segment) && value(from, one.value).made != kEpilogue &&
-          value(from, one.value).as == sum_dtype(tensor))
-        source = one.value;
-    CHECK(source >= 0);
+    source = before_epilogue(from, tensor);
   } else {
     // Pieces of a loop are cut out where the loop runs.
     Layout whole = need;
@@ -157,6 +214,7 @@ void CodeWriter::bring(int site, Segment segment, TensorId tensor, const Layout&
     std::fill(whole.begin() + static_cast<ptrdiff_t>(time()) + 1, whole.end(), AxisLayout{});
     Place before = place_;
     place_ = {};
+    after = first_segment(from, after, segment, tensor);
     source = want(from, after, tensor, whole);
     place_ = before;
   }
@@ -220,6 +278,7 @@ int CodeWriter::convert(int site, Segment segment, int source, const Layout& nee
                .as = before.as};
     if (step.kind == InstrKind::kAllReduce)
       std::erase_if(have(site, tensor), [&](const Available& one) { return one.value == current; });
+    if (step.kind == InstrKind::kAllReduce && segment == kEpilogue) summed_last_[site].push_back(current);
     int id = add_value(site, next);
     push(site, segment,
          {.kind = step.kind,

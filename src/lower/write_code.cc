@@ -6,13 +6,14 @@
 #include "lower/code_writer.h"
 #include "lower/protect.h"
 #include "model/row.h"
+#include "model/seed.h"
 
 namespace partita {
 namespace {
 
-bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
+bool matches_any(const std::vector<std::string>& patterns, std::string_view op) {
   return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return matches(pattern, name); });
+                     [&](const std::string& pattern) { return matches(pattern, whole_op(op)); });
 }
 
 }  // namespace
@@ -23,6 +24,7 @@ CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& 
   code_.sites.resize(sites.count());
   for (SiteCode& site : code_.sites) site.time = transformed.time_axis();
   have_.resize(sites.count(), std::vector<std::vector<Available>>(model.tensors.size()));
+  summed_last_.resize(sites.count());
   producer_.assign(model.tensors.size(), -1);
   for (size_t i = 0; i < model.ops.size(); ++i)
     for (TensorId id : model.ops[i].outputs)
@@ -34,6 +36,7 @@ CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& 
   find_dropped();
   weight_.assign(model.ops.size(), false);
   if (apart) find_weight_ops();
+  find_through();
   for (auto [parameter, gradient] : model.gradients) parameter_of_[gradient] = parameter;
   loss_gradient_ = partita::loss_gradient(model);
 }

@@ -40,7 +40,7 @@ constexpr const char* kArrow = "->";
 Letters inputs_in(const std::string& axes) { return read_operands(axes.substr(0, axes.find(kArrow))); }
 Letters outputs_in(const std::string& axes) { return read_operands(axes.substr(axes.find(kArrow) + 2)); }
 
-// Every dimension of a letter, results first: a letter that begins with an input is summed over.
+// Every dimension of a letter, results first.
 using Places = std::map<std::string, std::vector<DimRef>>;
 
 template <class Visit>
@@ -54,6 +54,17 @@ void visit_letters(const std::string& axes, const Visit& visit) {
 
 int64_t size_of(const OpView& op, DimRef ref) {
   return (ref.kind == DimRef::kInput ? op.in : op.out)[ref.operand][ref.dim];
+}
+
+// By some result, which then holds a sum.
+bool is_lacked(const OpView& op, const std::vector<DimRef>& letter) {
+  for (size_t k = 0; k < op.out.size(); ++k) {
+    auto stands_in = [&](DimRef ref) {
+      return ref.kind == DimRef::kOutput && ref.operand == static_cast<int>(k);
+    };
+    if (op.has_out[k] && std::none_of(letter.begin(), letter.end(), stands_in)) return true;
+  }
+  return false;
 }
 
 std::string check_operands(const char* what, const Letters& letters, const Operands& shapes) {
@@ -97,7 +108,7 @@ void relate_axes(const OpView& op, Relation& relation) {
     for (size_t i = 1; i < refs.size(); ++i) relation.same(refs[0], refs[i]);
     bool made = std::none_of(refs.begin(), refs.end(), [](DimRef r) { return r.kind == DimRef::kInput; });
     if (made) relation.freeze(refs[0], "no input has this dimension");
-    if (refs[0].kind == DimRef::kInput) relation.reduced.push_back(refs[0]);
+    if (!made && is_lacked(op, refs)) relation.reduced.push_back(refs[0]);
   }
 }
 

@@ -10,8 +10,8 @@ namespace partita {
 std::string check_axes(const OpView& op);
 
 /// The relation that the letters of an op state. One letter for each dimension of each tensor operand, in
-/// order of appearance, then those of its results. The same letter is the same dimension; a letter that the
-/// results lack is summed over, so that splitting it leaves a Partial; `!h` stays whole. Example: "m k, k n
+/// order of appearance, then those of its results. The same letter is the same dimension; a letter that a
+/// result lacks is summed over, so that splitting it leaves a Partial; `!h` stays whole. Example: "m k, k n
 /// -> m n" is mm; "b s !h, !h -> b s !h" a norm over h with a weight. REQUIRES: check_axes(op) is empty.
 void relate_axes(const OpView& op, Relation& relation);
 

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "model/axes.h"
 #include "model/fault.h"
 #include "model/row.h"
+#include "model/seed.h"
 
 namespace partita {
 namespace {
@@ -21,6 +23,7 @@ class Checker {
     letters_fit();
     made_once_before_read();
     loss_is_scalar();
+    seed_is_one();
     gradients_match();
     buffers_match();
     if (wrong_.empty()) operands_fit();
@@ -48,6 +51,7 @@ class Checker {
         if (id) need_known(id, at("ops", i), "op " + op.name);
     }
     need_known(model_.loss, "loss", "the loss");
+    if (model_.seed) need_known(model_.seed, "seed", "the seed");
     pairs_in_range("gradients", model_.gradients);
     pairs_in_range("buffers", model_.buffers);
   }
@@ -86,6 +90,8 @@ class Checker {
   void letters_fit() {
     for (size_t i = 0; i < model_.ops.size(); ++i) {
       const Op& op = model_.ops[i];
+      if (op.axes.empty() && op.inferred)
+        say(at("ops", i), "op {} ({}): its row is marked inferred, but it has none", op.name, op.target);
       if (op.axes.empty()) continue;
       std::string wrong = check_axes(view_of(model_, op));
       if (!wrong.empty())
@@ -121,6 +127,15 @@ class Checker {
     if (!loss.shape.empty() || !is_floating(loss.dtype))
       say("loss", "the loss {} is {}[{}], needs to be one floating number", loss.name, dtype_name(loss.dtype),
           fmt::join(loss.shape, ","));
+  }
+
+  void seed_is_one() {
+    bool made = std::any_of(model_.ops.begin(), model_.ops.end(), [&](const Op& op) {
+      return may_make_seed(model_, op) && op.outputs[0] == model_.seed;
+    });
+    if (model_.seed && !made)
+      say("seed", "{} is not the gradient of the loss, which is made of ones after forward",
+          model_[model_.seed].name);
   }
 
   /// Marks what the loss is computed from. Whole numbers carry no gradient, so `floating` follows only the

@@ -23,7 +23,30 @@ struct Fill {
 constexpr Fill kFills[] = {{"aten.ones_like.default", 0, 1.0},  {"aten.zeros_like.default", 0, 0.0},
                            {"aten.empty_like.default", 0, 0.0}, {"aten.full_like.default", 1, 0.0},
                            {"aten.new_zeros.default", 0, 0.0},  {"aten.new_ones.default", 0, 1.0},
-                           {"aten.new_full.default", 2, 0.0}};
+                           {"aten.new_full.default", 2, 0.0},   {"aten.fill.Scalar", 1, 0.0},
+                           {"aten.zero.default", 0, 0.0}};
+
+/// A loss of pairs that adds up or divides by the whole size, as its argument `reduction` says; and its
+/// gradient.
+struct PairLoss {
+  std::string_view forward;
+  size_t reduction;
+  std::string_view backward;
+};
+constexpr PairLoss kPairLosses[] = {
+    {"aten.mse_loss.default", 2, "aten.mse_loss_backward.default"},
+    {"aten.smooth_l1_loss.default", 2, "aten.smooth_l1_loss_backward.default"},
+    {"aten.huber_loss.default", 2, "aten.huber_loss_backward.default"},
+    {"aten.soft_margin_loss.default", 2, "aten.soft_margin_loss_backward.default"},
+    {"aten.binary_cross_entropy.default", 3, "aten.binary_cross_entropy_backward.default"}};
+
+/// The place of `reduction` where this op is the mean of such a loss, or its gradient; else nothing.
+std::optional<size_t> mean_of_pairs(const Op& op, std::string_view PairLoss::*which, size_t before) {
+  for (const PairLoss& loss : kPairLosses)
+    if (op.target == loss.*which && int_argument(op, loss.reduction + before, "reduction", kMean) == kMean)
+      return loss.reduction + before;
+  return std::nullopt;
+}
 
 Arg float_arg(double value) {
   Arg arg;
@@ -32,10 +55,15 @@ Arg float_arg(double value) {
   return arg;
 }
 
+const Arg& fill_value(const Op& op, size_t position) {
+  const Arg& value = argument(op, position, "fill_value");
+  return value.kind == Arg::kNone ? argument(op, position, "value") : value;
+}
+
 Op to_full(const Model& model, const Op& op, const Fill& fill) {
   const Tensor& out = model[op.outputs[0]];
   Op full{.name = op.name, .target = "aten.full.default", .outputs = op.outputs, .backward = op.backward};
-  Arg value = fill.value_position ? argument(op, fill.value_position, "fill_value") : float_arg(fill.value);
+  Arg value = fill.value_position ? fill_value(op, fill.value_position) : float_arg(fill.value);
   if (!is_floating(out.dtype) && value.kind == Arg::kFloat)
     value = Arg::of(static_cast<int64_t>(value.number));
   full.args = {Arg::list(out.shape), value};
@@ -66,8 +94,7 @@ class Decomposer {
       if (op.target == fill.target) return emit(to_full(in_, op, fill));
     if (auto view = as_view(in_, op)) return emit(*std::move(view));
     if (divides_by_batch(op)) return add_mean(op);
-    if (op.target == "aten.mse_loss_backward.default" && int_argument(op, 3, "reduction", kMean) == kMean)
-      return add_mse_backward(op);
+    if (auto reduction = mean_of_pairs(op, &PairLoss::backward, 1)) return add_pairs_backward(op, *reduction);
     bool mean = op.target == "aten.nll_loss_forward.default" &&
                 int_argument(op, 3, "reduction", kMean) == kMean &&
                 argument(op, 2, "weight").kind == Arg::kNone;
@@ -132,8 +159,7 @@ class Decomposer {
 
   /// A mean over the first dimension, where the batch is, among others.
   bool divides_by_batch(const Op& op) const {
-    if (op.target == "aten.mse_loss.default") return int_argument(op, 2, "reduction", kMean) == kMean;
-    if (op.target == "aten.mean.default") return true;
+    if (op.target == "aten.mean.default" || mean_of_pairs(op, &PairLoss::forward, 0)) return true;
     if (op.target != "aten.mean.dim" || in_[op.args[0].tensor].shape.empty()) return false;
     std::vector<int64_t> dims = ints_argument(op, 1, "dim");
     int64_t rank = static_cast<int64_t>(in_[op.args[0].tensor].shape.size());
@@ -147,13 +173,11 @@ class Decomposer {
 
   // mean(x) = sum(x) / n, with n of the whole batch whatever part of it is summed.
   void add_mean(const Op& op) {
-    static const std::map<std::string, std::string> kSums = {
-        {"aten.mean.default", "aten.sum.default"},
-        {"aten.mean.dim", "aten.sum.dim_IntList"},
-        {"aten.mse_loss.default", "aten.mse_loss.default"}};
     Op sum = op;
-    sum.target = kSums.at(op.target);
-    if (op.target == "aten.mse_loss.default") set_argument(sum, 2, "reduction", Arg::of(kSum));
+    if (auto reduction = mean_of_pairs(op, &PairLoss::forward, 0))
+      set_argument(sum, *reduction, "reduction", Arg::of(kSum));
+    else
+      sum.target = op.target == "aten.mean.dim" ? "aten.sum.dim_IntList" : "aten.sum.default";
     sum.outputs = {fresh(op.name + ".sum:0", in_[op.outputs[0]])};
     Arg total = Arg::of(sum.outputs[0]);
     emit(std::move(sum));
@@ -165,13 +189,13 @@ class Decomposer {
   }
 
   // The same for the gradient: of a sum, with the incoming gradient divided by n.
-  void add_mse_backward(const Op& op) {
+  void add_pairs_backward(const Op& op, size_t reduction) {
     TensorId incoming = op.args[0].tensor;
     TensorId part = emit_new(op, ".share", "aten.div.Scalar",
                              {Arg::of(incoming), size_ratio(op.args[1].tensor, incoming)}, in_[incoming]);
     Op sum = op;
     sum.args[0] = Arg::of(part);
-    set_argument(sum, 3, "reduction", Arg::of(kSum));
+    set_argument(sum, reduction, "reduction", Arg::of(kSum));
     emit(std::move(sum));
   }
 

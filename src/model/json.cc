@@ -82,6 +82,8 @@ std::string show_op(const Op& op) {
       ", \"out\": " + list_of(op.outputs, [](TensorId id) { return id ? fmt::to_string(id.value) : "null"; });
   if (op.backward) text += ", \"backward\": true";
   if (!op.axes.empty()) text += ", \"axes\": " + quote(op.axes);
+  if (op.inferred) text += ", \"inferred\": true";
+  if (op.view) text += ", \"view\": true";
   return text + "}";
 }
 
@@ -106,8 +108,10 @@ std::string to_json(const Model& model) {
   if (!model.torch.empty()) text += fmt::format(" \"torch\": {},", quote(model.torch));
   text += "\n \"tensors\": [\n" + lines_of(model.tensors, show_tensor) + " ],\n";
   text += " \"ops\": [\n" + lines_of(model.ops, show_op) + " ],\n";
-  text += fmt::format(" \"loss\": {}, \"gradients\": {}, \"buffers\": {}}}\n", model.loss.value,
-                      show_pairs(model.gradients), show_pairs(model.buffers));
+  text += fmt::format(" \"loss\": {}, ", model.loss.value);
+  if (model.seed) text += fmt::format("\"seed\": {}, ", model.seed.value);
+  text += fmt::format("\"gradients\": {}, \"buffers\": {}}}\n", show_pairs(model.gradients),
+                      show_pairs(model.buffers));
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
 #include "model/retype.h"
 
 namespace partita {
@@ -10,13 +11,6 @@ namespace {
 void collect(const Arg& arg, std::vector<TensorId>& out) {
   if (arg.kind == Arg::kTensor) out.push_back(arg.tensor);
   for (const Arg& item : arg.items) collect(item, out);
-}
-
-// FNV-1a: no security is needed, only the same answer on every machine.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  return hash;
 }
 
 }  // namespace
@@ -70,25 +64,14 @@ const Arg& argument(const Op& op, size_t position, std::string_view name) {
   return position < op.args.size() ? op.args[position] : absent;
 }
 
-TensorId loss_gradient(const Model& model) {
-  for (const Op& op : model.ops) {
-    if (!op.backward || op.outputs.size() != 1 || !op.outputs[0]) continue;
-    const Tensor& made = model[op.outputs[0]];
-    bool alike = op.target == "aten.ones_like.default" && inputs_of(op)[0] == model.loss;
-    // As `decompose` writes it.
-    bool full = op.target == "aten.full.default" && made.shape.empty() &&
-                made.dtype == model[model.loss].dtype && argument(op, 1, "fill_value").number == 1;
-    if (alike || full) return op.outputs[0];
-  }
-  return {};
-}
-
 std::string fingerprint(const Model& model) {
-  // A plan fits a model in any floating dtype, captured by any PyTorch, fed with any values: those are taken
-  // out.
+  // A plan fits a model in any floating dtype, captured by any PyTorch, fed with any values, whoever gave the
+  // rows of its ops, whatever else is marked in the file: those are taken out.
   Model same = retype(model, DType::kFloat32);
   same.torch.clear();
   for (Tensor& tensor : same.tensors) tensor.low = tensor.high = 0;
+  for (Op& op : same.ops) op.inferred = op.view = false;
+  same.seed = {};
   return fmt::format("{}#{:016x}", model.name, hash_of(to_json(same)));
 }
 

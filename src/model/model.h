@@ -78,7 +78,9 @@ struct Op {
   std::vector<std::pair<std::string, Arg>> kwargs;
   std::vector<TensorId> outputs;  // an output that PyTorch leaves out (None) has no id
   bool backward = false;          // does not lead to the loss: part of the gradient computation
-  std::string axes;               // letters given by the user for an op without a row (axes.h); else empty
+  std::string axes;               // letters given for an op without a row (axes.h); else empty
+  bool inferred = false;          // `axes` were found by experiment, nobody vouches for them (inferred.h)
+  bool view = false;              // without a row: PyTorch's schema says that outputs are views of input 0
 
   bool operator==(const Op&) const = default;
 };
@@ -91,6 +93,7 @@ struct Model {
   std::vector<Tensor> tensors;
   std::vector<Op> ops;
   TensorId loss;
+  TensorId seed;  // the gradient of the loss, as capture marked it; none: see loss_gradient (seed.h)
   std::vector<std::pair<TensorId, TensorId>> gradients;  // (trainable parameter, its gradient)
   std::vector<std::pair<TensorId, TensorId>> buffers;    // (mutated buffer, its new value)
 
@@ -111,10 +114,6 @@ std::vector<TensorId> inputs_of(const Op& op);
 /// Argument by position, or by name where it was given as a keyword; a none where it is absent.
 /// Example: `argument(softmax, 1, "dim")`.
 const Arg& argument(const Op& op, size_t position, std::string_view name);
-
-/// Where backward starts: the tensor of ones that is the gradient of the loss; no id where nothing is
-/// trained.
-TensorId loss_gradient(const Model& model);
 
 /// "gpt2#1f3a..." : the name and a hash of everything that matters to a plan. Equal for all floating dtypes
 /// of one model: `fingerprint(retype(m, d)) == fingerprint(m)`.

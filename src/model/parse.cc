@@ -147,7 +147,7 @@ Arg arg_from_json(const JsonIn& in, size_t tensors) {
 namespace {
 
 Op read_op(const JsonIn& in, size_t tensors) {
-  in.only({"name", "target", "args", "kwargs", "out", "backward", "axes"});
+  in.only({"name", "target", "args", "kwargs", "out", "backward", "axes", "inferred", "view"});
   Op op;
   op.name = in["name"].text();
   op.target = in["target"].text();
@@ -163,6 +163,8 @@ Op read_op(const JsonIn& in, size_t tensors) {
     op.outputs.push_back(out[i].raw().is_null() ? TensorId{} : read_id(out[i], tensors));
   if (in.has("backward")) op.backward = in["backward"].boolean();
   if (in.has("axes")) op.axes = in["axes"].text();
+  if (in.has("inferred")) op.inferred = in["inferred"].boolean();
+  if (in.has("view")) op.view = in["view"].boolean();
   return op;
 }
 
@@ -181,7 +183,7 @@ void read_header(const JsonIn& in) {
   if (in["version"].integer() != kModelVersion)
     in["version"].fail(fmt::format("is {}, this partita reads version {}; capture the model again",
                                    in["version"].integer(), kModelVersion));
-  in.only({"format", "version", "name", "torch", "tensors", "ops", "loss", "gradients", "buffers"});
+  in.only({"format", "version", "name", "torch", "tensors", "ops", "loss", "seed", "gradients", "buffers"});
 }
 
 }  // namespace
@@ -199,6 +201,7 @@ Model parse_model(std::string_view text, std::string_view where) {
   for (size_t i = 0; i < count; ++i) model.tensors.push_back(read_tensor(tensors[i]));
   for (size_t i = 0; i < ops.size(); ++i) model.ops.push_back(read_op(ops[i], count));
   model.loss = read_id(in["loss"], count);
+  if (in.has("seed")) model.seed = read_id(in["seed"], count);
   model.gradients = read_pairs(in["gradients"], count);
   model.buffers = read_pairs(in["buffers"], count);
   std::vector<ModelFault> wrong = faults_of(model);

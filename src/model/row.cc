@@ -44,10 +44,11 @@ const Sizes& Operands::operator[](int64_t operand) const {
 }
 
 std::vector<std::span<const Row>> row_tables() {
-  return {elementwise_rows(), matmul_rows(),    shape_rows(),     place_rows(),       scatter_rows(),
-          index_rows(),       reduce_rows(),    whole_rows(),     softmax_rows(),     norm_rows(),
-          batch_norm_rows(),  attention_rows(), embedding_rows(), convolution_rows(), pool_rows(),
-          loss_rows(),        constant_rows()};
+  return {elementwise_rows(), activation_rows(), unary_rows(), binary_rows(), matmul_rows(), shape_rows(),
+          place_rows(), diagonal_rows(), scatter_rows(), index_rows(), select_rows(), reduce_rows(),
+          whole_rows(), softmax_rows(), norm_rows(), batch_norm_rows(), attention_rows(), embedding_rows(),
+          convolution_rows(), pool_rows(), resize_rows(), pad_rows(), window_rows(), shuffle_rows(),
+          grid_rows(), loss_rows(), constant_rows()};
 }
 
 const Row* find_row(std::string_view target) {
@@ -65,16 +66,42 @@ bool is_dense(const Shape& shape, const Shape& strides) {
   return true;
 }
 
+bool is_expanded(const Shape& shape, const Shape& strides) {
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] > 1 && strides[d] == 0) return true;
+  return false;
+}
+
+bool is_by_place(const Shape& shape, const Shape& strides) {
+  if (shape.size() != 4) return false;
+  return is_dense({shape[0], shape[2], shape[3], shape[1]}, {strides[0], strides[2], strides[3], strides[1]});
+}
+
+// As is_channels_last_strides_2d has it: which of n h w c steps how far, from the inside out.
+bool is_turned(const Shape& shape, const Shape& strides) {
+  if (shape.size() != 4 || strides[1] == 0) return false;
+  int64_t least = 0;
+  for (size_t d : {1, 3, 2, 0}) {
+    if (shape[d] == 0 || strides[d] < least) return false;
+    if (d == 0 && least == strides[1]) return false;
+    least = strides[d] * std::max<int64_t>(shape[d], 1);
+  }
+  return true;
+}
+
 OpView view_of(const Model& model, const Op& op) {
   OpView view{.op = &op};
   for (TensorId id : inputs_of(op)) {
     view.in.push_back(model[id].shape);
     view.in_dtypes.push_back(model[id].dtype);
     view.in_dense.push_back(is_dense(model[id].shape, model[id].strides));
+    view.in_by_place.push_back(is_by_place(model[id].shape, model[id].strides));
+    view.in_turned.push_back(is_turned(model[id].shape, model[id].strides));
   }
   for (TensorId id : op.outputs) {
     view.out.push_back(id ? model[id].shape : Shape{});
     view.has_out.push_back(static_cast<bool>(id));
+    view.out_dense.push_back(!id || is_dense(model[id].shape, model[id].strides));
   }
   auto first =
       std::find_if(op.outputs.begin(), op.outputs.end(), [](TensorId id) { return static_cast<bool>(id); });
@@ -109,12 +136,25 @@ Bytes workspace_of(const OpView& local) {
 
 Bytes retained_of(const OpView& local) {
   const Row* row = find_row(local.op->target);
-  return row && row->retained ? row->retained(local) : 0;
+  if (!row) return 0;
+  return (row->retained ? row->retained(local) : 0) + (row->copies_storage ? local.spare : 0);
+}
+
+bool copies_storage(const Op& op) {
+  const Row* row = find_row(op.target);
+  return row && row->copies_storage;
+}
+
+size_t keeper_of(const Op& op) {
+  const Row* row = find_row(op.target);
+  return row ? row->keeper : 0;
 }
 
 bool is_view(const Op& op) {
-  const Row* row = find_row(op.target);
-  return row && row->view;
+  if (const Row* row = find_row(op.target)) return row->view;
+  for (const OpaqueOnPurpose& opaque : opaque_on_purpose())
+    if (opaque.target == op.target) return opaque.view;
+  return op.view;
 }
 
 bool accumulates(const Op& op) {

@@ -40,9 +40,16 @@ struct OpView {
   Flags has_out;
   std::vector<DType> in_dtypes;   // of the whole op; a local view may leave them out
   std::vector<bool> in_dense;     // row by row without gaps; a view that does not say counts as dense
+  std::vector<bool> in_by_place;  // images with the channels of one place beside each other; default: none
+  std::vector<bool> in_turned;    // images PyTorch takes for such, also where gaps are between places
+  std::vector<bool> out_dense;    // as in_dense
   DType dtype = DType::kFloat32;  // of the first output, for sizes of hidden workspace
+  Bytes spare = 0;  // of the first input: what its storage has beyond it, where no two elements are one
 
   bool dense(int k) const { return k >= static_cast<int>(in_dense.size()) || in_dense[k]; }
+  bool by_place(int k) const { return k < static_cast<int>(in_by_place.size()) && in_by_place[k]; }
+  bool turned(int k) const { return k < static_cast<int>(in_turned.size()) && in_turned[k]; }
+  bool makes_dense(int o) const { return o >= static_cast<int>(out_dense.size()) || out_dense[o]; }
   int in_rank(int k) const { return static_cast<int>(in[k].size()); }
   int out_rank(int k) const { return static_cast<int>(out[k].size()); }
 };
@@ -50,6 +57,15 @@ OpView view_of(const Model& model, const Op& op);
 
 /// Are elements in memory in the order of their indices, without gaps?
 bool is_dense(const Shape& shape, const Shape& strides);
+
+/// Are there elements that are one in memory, as those along an expanded dimension?
+bool is_expanded(const Shape& shape, const Shape& strides);
+
+/// Is this a batch of images, n c h w, that lies in memory as n h w c, without gaps?
+bool is_by_place(const Shape& shape, const Shape& strides);
+
+/// Does PyTorch suggest n h w c as the memory format of these images? Gaps between places are allowed.
+bool is_turned(const Shape& shape, const Shape& strides);
 
 /// The rule of one op, as data. Adding an op means adding a row to a table in ops/<family>.cc.
 struct Row {
@@ -60,8 +76,13 @@ struct Row {
   /// nothing to do.
   void (*localize)(const OpView& whole, const OpView& local, Op& op) = nullptr;
   Bytes (*workspace)(const OpView& local) = nullptr;  // hidden temporary bytes of one call; default 0
-  /// Bytes that the storage of output 0 has beyond the tensor, as long as it lives; default 0.
+  /// Bytes that the storage of output `keeper` has beyond the tensor, as long as it lives; default 0. Below 0
+  /// where the kernel leaves out what the shape says.
   Bytes (*retained)(const OpView& local) = nullptr;
+  size_t keeper = 0;
+  /// The kernel copies the whole storage of input 0, and the result lies in the copy as that does in its own;
+  /// as any copy does where elements overlap, as those of an expanded tensor.
+  bool copies_storage = false;
   bool view = false;  // outputs share the storage of input 0
   /// Can the result be added to a tensor that is there, without a tensor of its own? Default: no.
   bool (*accumulates)(const Op& op) = nullptr;
@@ -76,6 +97,7 @@ const Row* find_row(std::string_view target);
 struct OpaqueOnPurpose {
   std::string_view target;
   std::string_view reason;
+  bool view = false;  // outputs share the storage of input 0
 };
 std::span<const OpaqueOnPurpose> opaque_on_purpose();
 
@@ -90,7 +112,12 @@ void check_operands(const Model& model, const Op& op);
 Flops flops_of(const OpView& op);
 Bytes workspace_of(const OpView& local);
 Bytes retained_of(const OpView& local);
+/// The number of the output that holds those.
+size_t keeper_of(const Op& op);
+/// Do outputs share the storage of input 0? Of an op without a row the file says so.
 bool is_view(const Op& op);
+/// Does its kernel copy the whole storage of input 0?
+bool copies_storage(const Op& op);
 /// Is there a kernel that adds the result to a tensor that is there?
 bool accumulates(const Op& op);
 /// Is it a + b of two tensors of one shape and dtype, and nothing else?
@@ -102,11 +129,16 @@ Op localize(const OpView& whole, const OpView& local);
 
 // The tables, one per family.
 std::span<const Row> elementwise_rows();
+std::span<const Row> activation_rows();
+std::span<const Row> unary_rows();
+std::span<const Row> binary_rows();
 std::span<const Row> matmul_rows();
 std::span<const Row> shape_rows();
 std::span<const Row> place_rows();
+std::span<const Row> diagonal_rows();
 std::span<const Row> scatter_rows();
 std::span<const Row> index_rows();
+std::span<const Row> select_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> whole_rows();
 std::span<const Row> softmax_rows();
@@ -116,6 +148,11 @@ std::span<const Row> attention_rows();
 std::span<const Row> embedding_rows();
 std::span<const Row> convolution_rows();
 std::span<const Row> pool_rows();
+std::span<const Row> resize_rows();
+std::span<const Row> pad_rows();
+std::span<const Row> window_rows();
+std::span<const Row> shuffle_rows();
+std::span<const Row> grid_rows();
 std::span<const Row> loss_rows();
 std::span<const Row> constant_rows();
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "model/seed.h"
 #include "plan/cut.h"
 #include "plan/exact_splits.h"
 #include "plan/plan.h"
@@ -263,6 +264,16 @@ void check_groups(const Plan& plan, const Model& model, Faults& faults) {
                                      pattern, did_you_mean(pattern, trained)));
 }
 
+void check_loss_scale(const Plan& plan, const Model& model, Faults& faults) {
+  if (plan.optimizer.precision.loss_scale == 0) return;
+  if (plan.optimizer.name == "none")
+    faults.push_back(
+        "precision.loss_scale: without an optimizer nobody takes the scale out of the gradients; leave the "
+        "scale out or choose an optimizer");
+  if (std::string why = unscalable(model); !why.empty())
+    faults.push_back(fmt::format("precision.loss_scale: {}; leave the scale out", why));
+}
+
 /// A block has ops, and so has every pattern of what is kept of it. Where all is well, ops after the last
 /// that is looked for are not looked at: large models have a block for every layer.
 void check_recompute(const RecomputeRule& rule, const std::string& where, const Model& model,
@@ -270,9 +281,10 @@ void check_recompute(const RecomputeRule& rule, const std::string& where, const 
   std::vector<std::string> block, missing = rule.keep;
   for (const Op& op : model.ops) {
     if (!block.empty() && missing.empty()) return;
-    if (op.backward || !any_matches(rule.ops, op.name)) continue;
-    block.push_back(op.name);
-    std::erase_if(missing, [&](const std::string& pattern) { return matches(pattern, op.name); });
+    std::string name(whole_op(op.name));
+    if (op.backward || !any_matches(rule.ops, name)) continue;
+    block.push_back(name);
+    std::erase_if(missing, [&](const std::string& pattern) { return matches(pattern, name); });
   }
   if (block.empty())
     faults.push_back(fmt::format("{}: no forward op of this model is called {}; ops are module.path/op",
@@ -304,6 +316,7 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
     check_splittable(plan.split[i], fmt::format("split[{}]", i), model, atoms, faults);
   for (size_t i = 0; i < plan.loops.size(); ++i) check_loop(plan, i, model, atoms, ops, faults);
   check_groups(plan, model, faults);
+  check_loss_scale(plan, model, faults);
   for (size_t i = 0; i < plan.recompute.size(); ++i)
     check_recompute(plan.recompute[i], fmt::format("recompute[{}]", i), model, faults);
   std::vector<std::string> params;

@@ -8,9 +8,6 @@
 namespace partita {
 namespace {
 
-// A piece of an op that was taken apart (unpack.h) goes where the op goes.
-std::string stem(const std::string& name) { return name.substr(0, name.find(".part.")); }
-
 /// The first stage with a pattern that matches a name. Most patterns of a cut inside modules are whole names.
 class StageNames {
  public:
@@ -23,8 +20,8 @@ class StageNames {
           patterns_.emplace_back(pattern, static_cast<int>(s));
   }
 
-  int stage(const std::string& name) const {
-    auto found = whole_.find(name);
+  int stage(std::string_view name) const {
+    auto found = whole_.find(std::string(name));
     int best = found == whole_.end() ? -1 : found->second;
     for (const auto& [pattern, stage] : patterns_) {
       if (best >= 0 && stage >= best) break;
@@ -61,7 +58,8 @@ std::vector<int> home_stages(const Model& model, const Plan& plan) {
   std::map<std::string, int> by_name;
   StageNames names(plan);
   for (const Op& op : model.ops) {
-    int stage = names.stage(stem(op.name));
+    // A part of an op that was taken apart (unpack.h) goes where the op goes.
+    int stage = names.stage(whole_op(op.name));
     if (stage < 0) {
       auto forward = by_name.find(forward_name(op.name));
       if (forward != by_name.end()) stage = forward->second;
@@ -71,7 +69,7 @@ std::vector<int> home_stages(const Model& model, const Plan& plan) {
       for (TensorId id : inputs_of(op))
         if (int there = of_tensor[id.value]; there >= 0)
           stage = stage < 0 ? there : op.backward ? std::min(stage, there) : std::max(stage, there);
-    if (stage >= 0) by_name[stem(op.name)] = stage;
+    if (stage >= 0) by_name[std::string(whole_op(op.name))] = stage;
     for (TensorId id : op.outputs)
       if (id) of_tensor[id.value] = stage;
     home.push_back(stage);

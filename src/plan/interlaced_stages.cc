@@ -11,7 +11,10 @@
 namespace partita {
 namespace {
 
-bool looks_up(const Op& op) { return op.target == "aten.embedding.default"; }
+// Experts gather their tokens in the same way, out of what was made.
+bool looks_up(const Model& model, const Op& op) {
+  return op.target == "aten.embedding.default" && model[inputs_of(op)[0]].role == Role::kParameter;
+}
 
 /// Where the last product of the line stands: the one that makes the logits.
 size_t head_of(const Model& model, const std::vector<OpId>& line) {
@@ -28,7 +31,7 @@ std::vector<Stage> interlaced_stages(const Model& model, int64_t count, int64_t 
   size_t head = head_of(model, line.ops);
   Line between;
   for (size_t i = 0; i < head; ++i) {
-    if (looks_up(model[line.ops[i]])) continue;
+    if (looks_up(model, model[line.ops[i]])) continue;
     between.ops.push_back(line.ops[i]);
     between.flops.push_back(line.flops[i]);
     between.crossing.push_back(between.ops.size() == 1 ? 0 : line.crossing[i]);
@@ -45,7 +48,7 @@ std::vector<Stage> interlaced_stages(const Model& model, int64_t count, int64_t 
         count, between.ops.size(), std::max<size_t>(between.ops.size(), 1));
   std::vector<int> stage_of(line.ops.size(), static_cast<int>(count) + 1);
   for (size_t i = 0, k = 0; i < head; ++i) {
-    bool first = looks_up(model[line.ops[i]]);
+    bool first = looks_up(model, model[line.ops[i]]);
     auto next = std::upper_bound(firsts.begin(), firsts.end(), k);
     stage_of[i] = first ? 0 : static_cast<int>(next - firsts.begin());
     if (!first) ++k;
@@ -65,7 +68,7 @@ std::vector<std::string> vocabulary_atoms(const Model& model, const Atoms& atoms
   std::vector<OpId> line = line_ops(model);
   std::vector<AtomId> found;
   for (OpId id : line)
-    if (looks_up(model[id])) found.push_back(atoms[inputs_of(model[id])[0]][0][0]);
+    if (looks_up(model, model[id])) found.push_back(atoms[inputs_of(model[id])[0]][0][0]);
   OpId head = line[head_of(model, line)];
   std::vector<TensorId> ins = inputs_of(model[head]);
   std::vector<bool> made(model.tensors.size());

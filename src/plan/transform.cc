@@ -238,21 +238,27 @@ class Transformer {
     return Level::kBefore;
   }
 
-  // Inside the loop everything must be known inside it; after it, pieces cut over time are gone.
+  // Inside the loop everything must be known inside it, and of a value that is made there only this micro-batch
+  // is; after it, pieces cut over time are gone.
   std::optional<Violation> check_time(size_t i, const std::vector<TensorId>& ins,
                                       const SplitOp& split) const {
     if (plan_.microbatches == 1) return std::nullopt;
     for (size_t k = 0; k < ins.size(); ++k) {
       if (model_[ins[k]].role == Role::kBatchInput) continue;  // loaded in whatever pieces are asked for
+      bool inside = split.level == Level::kInside;
       AxisLayout::Kind have = layout_[ins[k].value][time()].kind, want = split.need[k][time()].kind;
-      bool late =
-          split.level == Level::kInside && (level_[ins[k].value] == Level::kAfter ||
-                                            (have == AxisLayout::kPartial && want != AxisLayout::kPartial));
-      bool gone = split.level != Level::kInside && have == AxisLayout::kShard;
+      bool late = inside && (level_[ins[k].value] == Level::kAfter ||
+                             (have == AxisLayout::kPartial && want != AxisLayout::kPartial) ||
+                             (made_inside(ins[k]) && have == AxisLayout::kShard && want != have));
+      bool gone = !inside && have == AxisLayout::kShard;
       if (late || gone) return Violation{i, ins[k]};
       check_same_samples(i, ins[k], split.need[k]);
     }
     return std::nullopt;
+  }
+
+  bool made_inside(TensorId id) const {
+    return model_[id].role == Role::kValue && level_[id.value] == Level::kInside;
   }
 
   // Ranks that each cut their own part of the batch into micro-batches never hold one of the whole batch.

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "model/inferred.h"
 #include "model/row.h"
 #include "profile/eager.h"
 #include "profile/modules.h"
@@ -17,7 +18,7 @@ CallCost cost_of(const Model& model, const Prices& prices, const Op& op) {
 }
 
 /// The output whose shape says nothing of its bytes, as what an LSTM keeps for its gradient; else the first.
-TensorId keeper_of(const Model& model, const Op& op) {
+TensorId measured_keeper(const Model& model, const Op& op) {
   for (TensorId id : op.outputs)
     if (id && numel(model[id].shape) == 0) return id;
   return op.outputs[0];
@@ -28,6 +29,7 @@ void add_op(const Op& op, Phase phase, const CallCost& call, Modules& modules, T
   ++cost.ops;
   ++target.ops;
   if (!find_row(op.target) && op.axes.empty()) ++target.opaque;
+  if (is_inferred(op)) ++target.inferred;
   (phase == Phase::kForward ? cost.forward : cost.backward) += call.flops;
   target.flops += call.flops;
   cost.seconds[static_cast<size_t>(phase)] += call.seconds;
@@ -86,7 +88,8 @@ StepProfile profile_step(const Model& model, const Prices& prices, int depth, co
   add_parameters(model, modules);
   Storages storages = find_storages(model);
   for (size_t i = 0; i < retained.size(); ++i)
-    if (retained[i]) storages.all[storages.of[keeper_of(model, model.ops[i]).value]].bytes += retained[i];
+    if (retained[i])
+      storages.all[storages.of[measured_keeper(model, model.ops[i]).value]].bytes += retained[i];
   profile.memory = memory_of_step(model, storages, workspace, upkeep);
   StepMemory eager = memory_of_step(model, eager_storages(model, storages), workspace, upkeep);
   profile.eager_peak = eager.peak;

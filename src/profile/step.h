@@ -26,7 +26,8 @@ struct ModuleCost {
 struct TargetCost {
   std::string target;  // "aten.mm.default"
   int64_t ops = 0;
-  int64_t opaque = 0;  // of these without a row
+  int64_t opaque = 0;    // of these without a row
+  int64_t inferred = 0;  // of these with an inferred one (model/inferred.h)
   Flops flops = 0;
   Seconds seconds = 0;
 

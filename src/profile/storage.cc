@@ -38,6 +38,8 @@ class Finder {
       last = std::max(last, index);
     }
     const Row* row = find_row(op.target);
+    OpView view = view_of(model_, op);
+    if (row && row->copies_storage && !inputs.empty()) view.spare = spare_of(inputs[0]);
     for (TensorId id : op.outputs) {
       if (!id) continue;
       if (!inputs.empty() && row && row->view)
@@ -45,8 +47,14 @@ class Finder {
       else
         make(id, index);
     }
-    if (row && row->retained && op.outputs[0])
-      found_.all[found_.of[op.outputs[0].value]].bytes += row->retained(view_of(model_, op));
+    if (row && !row->view && op.outputs[row->keeper])
+      found_.all[found_.of[op.outputs[row->keeper].value]].bytes += retained_of(view);
+  }
+
+  Bytes spare_of(TensorId id) const {
+    const Tensor& tensor = model_[id];
+    if (is_expanded(tensor.shape, tensor.strides)) return 0;
+    return found_.all[found_.of[id.value]].bytes - bytes_of(tensor);
   }
 
   const Model& model_;

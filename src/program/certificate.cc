@@ -39,6 +39,11 @@ Certifier::Certifier(const Model& model, const Atoms& atoms, const Program& prog
 
 std::vector<std::string> Certifier::run(std::vector<Made>* made) {
   made_ = made;
+  try {
+    gradients_.check_scale();
+  } catch (const Refused& refused) {
+    return {fmt::format("the program {}", refused.what())};
+  }
   for (size_t r = 0; r < ranks_.size(); ++r) load(static_cast<int32_t>(r));
   while (const Event* event = walker_.next()) {
     happen(*event);
@@ -76,16 +81,26 @@ const std::vector<Interval>& Certifier::coordinates(int32_t rank) const {
 void Certifier::load(int32_t rank) {
   Ledger& ledger = ranks_[rank];
   std::map<Slot, Known> first;  // what moves evenly with the micro-batches is one meaning
+  std::map<std::pair<TensorId, int32_t>, std::vector<Known>> seen;
   for (size_t k = 0; k < program_.ranks[rank].loads.size(); ++k) {
     const Load& load = program_.ranks[rank].loads[k];
     allowed({rank, -1, -1}, [&] {
       Meaning meaning = load_meaning(rules_, program_, fold_, rank, k);
       Known value = known(std::move(meaning));
+      if (model_[load.tensor].role != Role::kBatchInput)
+        check_once(seen[{load.tensor, load.state}], value);
       if (load.slot.space == Space::kFrame) value = shared_in_time(rank, k, value, first[load.slot]);
       ledger.write(load.slot, load.microbatch,
                    {.meaning = std::move(value), .type = load.type, .storage = ledger.allocate()});
     });
   }
+}
+
+// The next step begins with one value of it, which two slots would share.
+void Certifier::check_once(std::vector<Known>& seen, const Known& value) const {
+  for (const Known& other : seen)
+    if (other->box == value->box) refuse("loads {} a second time", show(*value));
+  seen.push_back(value);
 }
 
 Known Certifier::shared_in_time(int32_t rank, size_t k, const Known& value, Known& shared) const {
@@ -147,8 +162,9 @@ void Certifier::arrive(const Event& event, const Action& action, Ledger& ledger)
   if (!parcel.type) return;
   TypeId type = ledger.read(action.slot, action.microbatch).type;
   const TensorType &sent = program_[parcel.type], &expected = program_[type];
-  if (sent.shape != expected.shape || sent.dtype != expected.dtype)
-    refuse("expects {} from rank {}, which sends {}{}", to_text(expected), action.peer, to_text(sent),
+  if (sent != expected)
+    refuse("expects {} from rank {}, which sends {}{}{}", to_text(expected), action.peer, to_text(sent),
+           sent.shape == expected.shape && sent.dtype == expected.dtype ? " with other strides" : "",
            parcel.meaning ? " (" + show(*parcel.meaning) + ")" : "");
 }
 
@@ -195,6 +211,15 @@ std::vector<std::string> certify(const Model& model, const Atoms& atoms, const P
                                  const Fold& fold) {
   std::vector<std::string> wrong = check(program, model, fold);
   return wrong.empty() ? Certifier(model, atoms, program, fold).run() : wrong;
+}
+
+std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program,
+                                 const OptimizerSpec& optimizer, const Fold& fold) {
+  if (program.optimizer == optimizer) return certify(model, atoms, program, fold);
+  auto show = [](const OptimizerSpec& spec) {
+    return optimizer_json(spec).dump() + " " + precision_json(spec.precision).dump();
+  };
+  return {fmt::format("the program updates by {}, its plan by {}", show(program.optimizer), show(optimizer))};
 }
 
 std::vector<Made> made_by(const Model& model, const Atoms& atoms, const Program& program) {

@@ -27,4 +27,9 @@ std::vector<std::string> certify(const Model& model, const Atoms& atoms, const P
 std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program,
                                  const Fold& fold);
 
+/// The same, and the Program updates by these numbers, which the plan gives: without them those in the
+/// Program are believed.
+std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program,
+                                 const OptimizerSpec& optimizer, const Fold& fold = {});
+
 }  // namespace partita

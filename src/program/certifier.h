@@ -60,6 +60,8 @@ class Certifier {
   // --- Before the step ---
 
   void load(int32_t rank);
+  /// Notes one more part of a tensor that a rank loads; Refused where it is there already.
+  void check_once(std::vector<Known>& seen, const Known& value) const;
   /// `shared` where it means the same in this micro-batch as `value` does; made from this load and the next
   /// one of its slot where there is none.
   Known shared_in_time(int32_t rank, size_t k, const Known& value, Known& shared) const;
@@ -149,6 +151,8 @@ class Certifier {
   void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);
   /// What `there` means when `more` is added to it.
   Meaning total(const Instr& instr, const Meaning& there, const Meaning& more, const TensorType& type) const;
+  /// The value as an addend of `instr.sum`, of which it may be an operand.
+  Meaning addend(const Instr& instr, const Meaning& value, const TensorType& type) const;
   void accumulate(const At& at, const Instr& instr, const std::vector<Holding>& in, const Known& made,
                   Ledger& ledger);
 
@@ -160,6 +164,8 @@ class Certifier {
   Known remembered(const At& at, Known meaning);
   /// In most micro-batches an op is called on the same.
   const Applied& applied(const At& at, const Instr& instr, const std::vector<Holding>& in);
+  /// Zeros among the operands lie in memory as the tensors that they stand for.
+  void check_zeros(const std::vector<TensorId>& needed, const std::vector<Operand>& in) const;
   std::vector<const TensorType*> output_types(const Instr& instr) const;
   void optimize(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);
 

@@ -103,9 +103,10 @@ void Certifier::check_alike(const std::vector<At>& members, const std::vector<Ho
     bool joins = first.kind == InstrKind::kAllGather || first.kind == InstrKind::kAllToAll;
     if (!in[m].type || !in[0].type || joins) continue;
     const TensorType &mine = program_[in[m].type], &theirs = program_[in[0].type];
-    if (mine.shape != theirs.shape || mine.dtype != theirs.dtype)
-      refuse("rank {} brings {}, rank {} brings {}", members[m].rank, to_text(mine), members[0].rank,
-             to_text(theirs));
+    if (mine != theirs)
+      refuse("rank {} brings {}, rank {} brings {}{}", members[m].rank, to_text(mine), members[0].rank,
+             to_text(theirs),
+             mine.shape == theirs.shape && mine.dtype == theirs.dtype ? " with other strides" : "");
   }
 }
 

@@ -79,14 +79,16 @@ void Certifier::settle_lasting(const At& at, const Instr& instr, std::vector<Hol
 }
 
 void Certifier::concat(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
-  std::vector<const Meaning*> pieces;
   for (const Holding& value : in) {
     if (program_[value.type].dtype != program_[instr.types[0]].dtype)
       refuse("joins {} into {}", to_text(program_[value.type]), to_text(program_[instr.types[0]]));
-    pieces.push_back(value.meaning.get());
     if (value.meaning->addend.zero) check_join(instr, program_[value.type], program_[instr.types[0]]);
   }
-  make(at, instr, ledger, joined(rules_, pieces, instr.cut, instr.pieces));
+  make(at, instr, ledger, at_once_or_now(at, in, [&](const std::vector<Holding>& values) {
+    std::vector<const Meaning*> pieces;
+    for (const Holding& value : values) pieces.push_back(value.meaning.get());
+    return joined(rules_, pieces, instr.cut, instr.pieces);
+  }));
 }
 
 Holding Certifier::moved(const At& at, Holding value) {
@@ -107,6 +109,7 @@ void Certifier::make(const At& at, const Instr& instr, Ledger& ledger, const Kno
 
 void Certifier::rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning) {
   Slot slot = instr.in[std::max(instr.into, 0)];
+  check_type(rules_, *meaning, program_[old.type]);
   ledger.change(old, slot, at);
   Holding value{.meaning = std::move(meaning), .type = old.type, .storage = old.storage, .made = at};
   value.seen = ledger.changes(old.storage);
@@ -116,6 +119,9 @@ void Certifier::rename(const At& at, const Instr& instr, Ledger& ledger, const H
 void Certifier::add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
   const TensorType &a = program_[in[0].type], &b = program_[in[1].type];
   if (a.shape != b.shape || a.dtype != b.dtype) refuse("adds {} to {}", to_text(b), to_text(a));
+  if (in[0].storage == in[1].storage)
+    refuse("reads {}, which shares its storage with {}, to which it adds", to_text(instr.in[1]),
+           to_text(instr.in[0]));
   Known sum = at_once_or_now(at, in, [&](const std::vector<Holding>& values) {
     return known(total(instr, *values[0].meaning, *values[1].meaning, a));
   });
@@ -126,8 +132,13 @@ void Certifier::add(const At& at, const Instr& instr, const std::vector<Holding>
 Meaning Certifier::total(const Instr& instr, const Meaning& there, const Meaning& more,
                          const TensorType& type) const {
   if (!instr.sum) return sum_of(rules_, {&there, &more});
-  Meaning a = as_addend(rules_, instr.sum, there, type), b = as_addend(rules_, instr.sum, more, type);
+  Meaning a = addend(instr, there, type), b = addend(instr, more, type);
   return sum_of(rules_, {&a, &b});
+}
+
+Meaning Certifier::addend(const Instr& instr, const Meaning& value, const TensorType& type) const {
+  gradients_.check_scaled(value);
+  return as_addend(rules_, instr.sum, value, type);
 }
 
 void Certifier::accumulate(const At& at, const Instr& instr, const std::vector<Holding>& in,
@@ -137,7 +148,12 @@ void Certifier::accumulate(const At& at, const Instr& instr, const std::vector<H
   if (type != added) refuse("adds {} to {}", to_text(added), to_text(type));
   for (int k : operands_of(instr))
     if (in[k].storage == there.storage) refuse("reads {}, to which it adds", to_text(instr.in[k]));
-  rename(at, instr, ledger, there, known(total(instr, *there.meaning, *made, type)));
+  Holding more = there;
+  more.meaning = made;
+  Known sum = at_once_or_now(at, {there, more}, [&](const std::vector<Holding>& values) {
+    return known(total(instr, *values[0].meaning, *values[1].meaning, type));
+  });
+  rename(at, instr, ledger, there, std::move(sum));
 }
 
 void Certifier::compute(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
@@ -149,8 +165,9 @@ void Certifier::compute(const At& at, const Instr& instr, const std::vector<Hold
     Holding value{.meaning = lasting(at, instr.out[o], call.out[o]), .type = instr.types[o], .made = at};
     value.storage = instr.view ? in[0].storage : ledger.allocate();
     value.seen = instr.view ? in[0].seen : 0;
-    value.overlapping = instr.view && (in[0].overlapping || numel(program_[instr.types[o]].shape) >
-                                                                numel(program_[in[0].type].shape));
+    value.overlapping = instr.view && (in[0].overlapping || rules_[instr.op].overlapping ||
+                                       numel(program_[instr.types[o]].shape) >
+                                           numel(program_[in[0].type].shape));
     ledger.write(instr.out[o], microbatch(at), std::move(value));
   }
 }
@@ -178,6 +195,7 @@ const Applied& Certifier::applied(const At& at, const Instr& instr, const std::v
   std::vector<Operand> operand_values;
   for (int k : operands) operand_values.push_back({in[k].meaning.get(), &program_[in[k].type], instr.in[k]});
   gradients_.check_scaled(operand_values);
+  check_zeros(rules_[instr.op].in, operand_values);
   std::vector<Meaning> meanings = apply(rules_, instr.op, operand_values, out);
   Applied call;
   for (const Holding& value : in) call.in.push_back(value.meaning), call.types.push_back(value.type);
@@ -187,6 +205,16 @@ const Applied& Certifier::applied(const At& at, const Instr& instr, const std::v
   if (verified.empty() || verified != call.types) check_call(rules_, instr, operands, operand_values, out);
   verified = call.types;
   return last = std::move(call);
+}
+
+// Zeros belong to no tensor until somebody reads them as one.
+void Certifier::check_zeros(const std::vector<TensorId>& needed, const std::vector<Operand>& in) const {
+  for (size_t k = 0; k < in.size(); ++k) {
+    bool fits = in[k].type->shape.size() == model_[needed[k]].shape.size();
+    if (in[k].meaning->addend.zero && fits && !rules_.lies_as(needed[k], *in[k].type))
+      refuse("zeros {} with strides [{}] stand for {}", to_text(*in[k].type),
+             fmt::join(in[k].type->strides, ","), model_[needed[k]].name);
+  }
 }
 
 std::vector<const TensorType*> Certifier::output_types(const Instr& instr) const {

@@ -81,7 +81,7 @@ bool Certifier::add_at_once(const At& last, const Owed& owed, const std::vector<
     Known more = instr.kind == InstrKind::kAdd ? in[1].meaning : applied(last, instr, in).out[0];
     if (!goes_on(more->addend)) return false;
     const TensorType& type = program_[there.type];
-    Meaning all = instr.sum ? as_addend(rules_, instr.sum, *more, type) : *more;
+    Meaning all = instr.sum ? addend(instr, *more, type) : *more;
     all = sum_along(rules_, all, kTime, {owed.microbatch, owed.microbatch + count});
     if (moves_in_time(all)) return false;
     rename(last, instr, ledger, there, known(total(instr, *there.meaning, all, type)));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "model/seed.h"
 #include "program/coverage.h"
 #include "program/span.h"
 #include "program/words.h"
@@ -40,6 +41,12 @@ GradientRules::GradientRules(const Rules& rules, const OptimizerSpec& optimizer)
   }
 }
 
+void GradientRules::check_scale() const {
+  if (optimizer_.precision.loss_scale == 0) return;
+  if (optimizer_.name == "none") refuse("has a loss scale, which no optimizer takes out of the gradients");
+  if (std::string why = unscalable(rules_.model); !why.empty()) refuse("has a loss scale, but {}", why);
+}
+
 Meaning GradientRules::scaled(const Meaning& meaning) const {
   if (optimizer_.precision.loss_scale == 0) refuse("scales, but the program has no loss scale");
   if (meaning.tensor != seed_ || meaning.addend.zero)
@@ -51,18 +58,20 @@ Meaning GradientRules::scaled(const Meaning& meaning) const {
 }
 
 void GradientRules::check_scaled(const std::vector<Operand>& operands) const {
+  for (const Operand& operand : operands) check_scaled(*operand.meaning);
+}
+
+void GradientRules::check_scaled(const Meaning& meaning) const {
   bool needed = optimizer_.precision.loss_scale > 0;
-  for (const Operand& operand : operands) {
-    const Meaning& meaning = *operand.meaning;
-    if (meaning.tensor == seed_ && !meaning.addend.zero && meaning.scaled != needed)
-      refuse("reads {}, needs it {} the loss scale", show(meaning), needed ? "times" : "without");
-  }
+  if (meaning.tensor == seed_ && !meaning.addend.zero && meaning.scaled != needed)
+    refuse("reads {}, needs it {} the loss scale", show(meaning), needed ? "times" : "without");
 }
 
 void GradientRules::check_gradient(const char* doing, const Meaning& meaning) const {
   if (meaning.addend.zero || !parameters_of_.contains(meaning.tensor) || !meaning.addend.complete())
     refuse("{} {}, needs a complete gradient", doing, show(meaning));
   if (meaning.clipped) refuse("{} {}, which is clipped already", doing, show(meaning));
+  check_scaled(meaning);
 }
 
 Meaning GradientRules::with_squares(const Meaning& sum, const Meaning& gradient) const {
@@ -80,11 +89,11 @@ void GradientRules::check_norm(const std::shared_ptr<const Meaning>& norm) {
   for (const auto& [tensor, part] : norm->squares)
     for (Box& box : boxes_of(part)) parts[tensor].push_back(std::move(box));
   for (const auto& [gradient, count] : parameters_of_) {
+    if (covers_times(whole_box(rules_.atoms, gradient), parts[gradient], count)) continue;
     int64_t counted = 0, all = count * numel(rules_.model[gradient].shape);
-    for (const Box& box : parts[gradient]) counted += numel(shape_of(box));
-    if (counted != all || !uncovered(whole_box(rules_.atoms, gradient), parts[gradient]).empty())
-      refuse("uses the norm before it holds {} once: {} of its {} elements are counted",
-             rules_.model[gradient].name, counted, all);
+    for (const Box& box : parts[gradient]) counted += numel(box);
+    refuse("uses the norm before it holds every part of {} {}: {} of its {} elements are counted",
+           rules_.model[gradient].name, count == 1 ? "once" : fmt::format("{} times", count), counted, all);
   }
   norm_ = norm;
 }

@@ -19,11 +19,15 @@ class GradientRules {
  public:
   GradientRules(const Rules& rules, const OptimizerSpec& optimizer);
 
+  /// Whether a loss scale reaches every gradient and is taken out again: by what Model and optimizer say.
+  void check_scale() const;
+
   /// The gradient of the loss times the loss scale.
   Meaning scaled(const Meaning& meaning) const;
   /// With a loss scale everything is computed from the scaled gradient of the loss, once and for all:
   /// gradients are linear in it.
   void check_scaled(const std::vector<Operand>& operands) const;
+  void check_scaled(const Meaning& meaning) const;
 
   /// A sum of squares, and the squares of one more part of a gradient.
   Meaning with_squares(const Meaning& sum, const Meaning& gradient) const;

@@ -52,6 +52,7 @@ class HeldBytes {
   Name& name(Slot slot, int32_t microbatch) { return names_.at(slot, microbatch); }
   const CausedBytes& held() const { return held_; }
   Cause cause(int32_t storage) const { return causes_[storage]; }
+  Bytes bytes(int32_t storage) const { return storages_[storage].bytes; }
   const std::vector<Cause>& causes() const { return causes_; }
   /// The causes of all storages from now on, found by an earlier walk; they do not change any more.
   void know(const std::vector<Cause>& causes) { known_ = &causes; }

@@ -81,6 +81,8 @@ class Ledger {
     const Holding* value;
   };
   std::vector<Alive> alive() const;
+  /// Does a rank slot hold anything?
+  bool is_alive(Slot slot) const { return cells_.at(slot, 0).value.has_value(); }
 
   // --- A run of a body, and the same again (body_run.h) ---
 

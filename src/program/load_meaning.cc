@@ -21,6 +21,8 @@ void check_load(const Rules& rules, const Load& load, const SpanBox& box, const 
                              [&](const auto& pair) { return pair.first == load.tensor; });
   if (load.state >= 0 && !trained)
     refuse("loads an optimizer state of {}, which is not trained", tensor.name);
+  if (tensor.role != Role::kBatchInput && load.slot.space != Space::kRank)
+    refuse("loads {} for one micro-batch, but it lasts from step to step", tensor.name);
   if (!inside(hull_of(box, at), whole_box(rules.atoms, load.tensor)))
     refuse("loads {}{}, which is not a part of it", tensor.name, show_spans(box));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layout/layout.h"
 #include "program/span.h"
 #include "program/words.h"
 
@@ -30,6 +31,26 @@ void check_same_tensor(const Rules& rules, const Meaning& a, const Meaning& b) {
   if (a.tensor != b.tensor || a.version != b.version || a.state != b.state || a.as != b.as ||
       a.scaled != b.scaled || a.clipped != b.clipped)
     refuse("{} and {} are not pieces of one tensor", show(rules, a), show(rules, b));
+}
+
+/// May elements of a view share memory, by the strides that it was captured with? What `expand` repeats is
+/// seen by the sizes of its piece instead; an op without a row may do so in its own way.
+bool overlaps(const Model& model, const Op& op) {
+  bool known = find_row(op.target) != nullptr;
+  for (TensorId id : op.outputs) {
+    if (!id) continue;
+    std::vector<std::pair<int64_t, int64_t>> steps;  // stride, size
+    for (size_t d = 0; d < model[id].shape.size(); ++d)
+      if (model[id].shape[d] > 1 && (model[id].strides[d] > 0 || !known))
+        steps.emplace_back(model[id].strides[d], model[id].shape[d]);
+    std::sort(steps.begin(), steps.end());
+    int64_t reach = 0;
+    for (const auto& [stride, size] : steps) {
+      if (stride <= reach) return true;
+      reach += stride * (size - 1);
+    }
+  }
+  return false;
 }
 
 /// The leaf of a part that moves along an axis, as far as there is one.
@@ -84,9 +105,22 @@ std::string to_text(const Meaning& meaning, const Model& model, const Atoms& ato
 Rules::Rules(const Model& model, const Atoms& atoms) : model(model), atoms(atoms) {
   for (const Op& op : model.ops) {
     OpRule rule{.in = inputs_of(op), .whole = view_of(model, op), .view = is_view(op)};
+    rule.overlapping = rule.view && overlaps(model, op);
     rule.reads_apart = !relate(rule.whole).reads.empty();
     rules_.push_back(std::move(rule));
   }
+  for (const Tensor& tensor : model.tensors) orders_.push_back(memory_order(tensor.strides));
+}
+
+bool Rules::lies_as(TensorId tensor, const TensorType& type) const {
+  const std::vector<size_t>& order = orders_[tensor.value];
+  if (numel(type.shape) == 0) return true;  // it lies nowhere
+  int64_t next = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    if (type.strides[order[i]] != next) return false;
+    next *= type.shape[order[i]];
+  }
+  return true;
 }
 
 bool moves_in_time(const Meaning& meaning) {
@@ -282,6 +316,9 @@ void check_type(const Rules& rules, const Meaning& meaning, const TensorType& ty
     if (known) fits = size == type.shape[d];
   }
   if (!fits) refuse("makes {} of dtype {} as {}", show(rules, meaning), dtype_name(dtype), to_text(type));
+  if (!rules.lies_as(meaning.tensor, type))
+    refuse("makes {} with strides [{}], needs [{}]", show(rules, meaning), fmt::join(type.strides, ","),
+           fmt::join(compact_strides(type.shape, rules.model[meaning.tensor].strides), ","));
 }
 
 }  // namespace partita

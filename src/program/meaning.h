@@ -37,18 +37,22 @@ struct OpRule {
   std::vector<TensorId> in;
   OpView whole;
   bool view = false;
+  bool overlapping = false;  // a view several of whose elements are one place in memory, whatever its piece
   bool reads_apart = false;  // some output reads only some of the inputs
 };
 class Rules {
  public:
   Rules(const Model& model, const Atoms& atoms);
   const OpRule& operator[](OpId id) const { return rules_[id.value]; }
+  /// Is it dense, and do its dimensions lie in memory in the order of the tensor's?
+  bool lies_as(TensorId tensor, const TensorType& type) const;
 
   const Model& model;
   const Atoms& atoms;
 
  private:
   std::vector<OpRule> rules_;
+  std::vector<std::vector<size_t>> orders_;  // by tensor: its dimensions as they lie in memory
 };
 
 /// One operand of an op on a rank.
@@ -102,8 +106,8 @@ const Span& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut);
 /// the dimension that is cut grown to all pieces.
 void check_join(const Instr& instr, const TensorType& in, const TensorType& out);
 
-/// Refused unless `type` is that of a value with this meaning: local shape and its dtype; one float64 for a
-/// sum of squares.
+/// Refused unless `type` is that of a value with this meaning: local shape, stride order and its dtype; one
+/// float64 for a sum of squares.
 void check_type(const Rules& rules, const Meaning& meaning, const TensorType& type);
 
 }  // namespace partita

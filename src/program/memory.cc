@@ -171,9 +171,10 @@ class RankWalk {
     for (Slot slot : instr.in) in.push_back(name(slot).type);
     auto [retained, workspace] = hidden(instr, in);
     Bytes unkept = 0;
+    size_t keeper = keeper_of(model_[instr.op]);
     for (size_t o = 0; o < instr.out.size(); ++o) {
       if (!instr.types[o]) continue;
-      Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]) + (o == 0 ? retained : 0);
+      Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]) + (o == keeper ? retained : 0);
       if (instr.out[o].index < 0) {
         unkept += bytes;
         continue;
@@ -181,16 +182,18 @@ class RankWalk {
       bool gradient = gradients_.contains(model_[instr.op].outputs[o]);
       int storage = instr.view ? name(instr.in[0]).storage
                                : held_.allocate(bytes, gradient ? Cause::kGradients : Cause::kTemporary);
-      if (!instr.view) {
-        give(instr.out[o], storage, instr.types[o]);
-        continue;
-      }
-      const Shape& shape = program_[instr.types[o]].shape;
-      Shape strides = strides_of_view(model_[instr.op], instr, lie(instr.in[0]), shape);
+      Shape strides = strides_of_output(instr, program_[instr.types[o]]);
       give(instr.out[o], storage, instr.types[o]);
       if (strides != program_[instr.types[o]].strides) name(instr.out[o]).gaps = std::move(strides);
     }
     held_.mark(number, unkept + workspace);
+  }
+
+  Shape strides_of_output(const Instr& instr, const TensorType& type) {
+    if (instr.view) return strides_of_view(model_[instr.op], instr, lie(instr.in[0]), type.shape);
+    if (!copies_storage(model_[instr.op])) return type.strides;
+    Lie first = lie(instr.in[0]);
+    return is_expanded(first.shape, first.strides) ? type.strides : first.strides;
   }
 
   Lie lie(Slot slot) {
@@ -198,12 +201,22 @@ class RankWalk {
     return {type.shape, name(slot).gaps.empty() ? type.strides : name(slot).gaps};
   }
 
-  /// What lies with gaps is looked at each time.
+  /// What the storage of the first input has beyond it.
+  Bytes spare(const Instr& instr) {
+    Lie first = lie(instr.in[0]);
+    if (is_expanded(first.shape, first.strides)) return 0;
+    const Name& copied = name(instr.in[0]);
+    return held_.bytes(copied.storage) - bytes_of(program_[copied.type]);
+  }
+
+  /// What lies with gaps, or copies what it does not know the size of, is looked at each time.
   KernelBytes hidden(const Instr& instr, const std::vector<TypeId>& in) {
     bool gaps =
         std::any_of(instr.in.begin(), instr.in.end(), [&](Slot slot) { return !name(slot).gaps.empty(); });
-    if (instr.view || !gaps) return hidden_.of(instr, in);
+    bool copies = copies_storage(model_[instr.op]);
+    if (instr.view || !(gaps || copies)) return hidden_.of(instr, in);
     OpView view = local_view(model_, program_, instr, in);
+    if (copies) view.spare = spare(instr);
     find_gaps(instr, view);
     return {retained_of(view), workspace_of(view)};
   }
@@ -211,8 +224,11 @@ class RankWalk {
   void find_gaps(const Instr& instr, OpView& view) {
     std::vector<int32_t> inputs = operands_of(instr);
     for (size_t k = 0; k < inputs.size(); ++k)
-      if (Slot slot = instr.in[inputs[k]]; !name(slot).gaps.empty())
+      if (Slot slot = instr.in[inputs[k]]; !name(slot).gaps.empty()) {
         view.in_dense[k] = is_dense(program_[name(slot).type].shape, name(slot).gaps);
+        view.in_by_place[k] = is_by_place(program_[name(slot).type].shape, name(slot).gaps);
+        view.in_turned[k] = is_turned(program_[name(slot).type].shape, name(slot).gaps);
+      }
   }
 
   /// Kernels that add to what is there need nothing beside it.

@@ -35,7 +35,10 @@ class Outcome {
     if (reported_[{Result::kLoss, model_.loss}].empty()) wrong_.push_back("no rank reports the loss");
     for (const auto& [parameter, gradient] : model_.gradients) {
       check_covered("the gradient", gradient, reported_[{Result::kGradient, gradient}]);
-      if (trains_) check_covered("the updated parameter", parameter, updated_[parameter]);
+      if (!trains_) continue;
+      check_covered("the updated parameter", parameter, updated_[parameter]);
+      check_covered("the report of the updated parameter", parameter,
+                    reported_[{Result::kParameter, parameter}]);
     }
     for (const auto& [buffer, value] : model_.buffers)
       check_covered("the new value of buffer", buffer, reported_[{Result::kBuffer, buffer}]);
@@ -66,9 +69,10 @@ class Outcome {
       });
     for (size_t k = 0; k < program.loads.size(); ++k) {
       const Load& load = program.loads[k];
-      if (!trains_ || !gradient_of_.contains(load.tensor)) continue;
+      if (model_[load.tensor].role == Role::kBatchInput) continue;
       allowed(rank, [&] {
         SpanBox part = fold_.empty() ? as_spans(load.box) : standing(fold_.loads[rank][k], coordinates(rank));
+        if (!trains_ || !gradient_of_.contains(load.tensor)) return check_lasts(rank, load, part);
         check_updated(rank, load, part);
         if (load.state < 0) append(updated_[load.tensor], boxes_of(part, coordinates(rank)));
       });
@@ -116,23 +120,32 @@ class Outcome {
              version > meaning.version ? " before its update" : "");
   }
 
-  bool holds(const Ledger& ledger, Slot slot, const Load& load, const SpanBox& part) const {
+  static bool holds(const Ledger& ledger, Slot slot, const Load& load, const SpanBox& part, int32_t version) {
     try {
       const Meaning& meaning = *ledger.read(slot, load.microbatch).meaning;
-      return meaning.tensor == load.tensor && meaning.state == load.state && meaning.version == 1 &&
-             meaning.box == part;
+      return meaning.tensor == load.tensor && meaning.state == load.state && meaning.version == version &&
+             meaning.addend.complete() && !meaning.clipped && meaning.box == part;
     } catch (const Refused&) {
       return false;
     }
   }
 
+  /// The next step reads what does not change where this one loaded it, unless the slot is empty: then it is
+  /// loaded anew. What a result replaces is its own rule.
+  void check_lasts(int32_t rank, const Load& load, const SpanBox& part) const {
+    if (new_value_of_.contains(load.tensor) || !ranks_[rank].is_alive(load.slot)) return;
+    if (!holds(ranks_[rank], load.slot, load, part, 0))
+      refuse("{}{} lasts to the next step, but {} holds something else at the end", model_[load.tensor].name,
+             show_spans(part), to_text(load.slot));
+  }
+
   /// The next step reads parameters and optimizer states where this one loaded them, or where it reports
   /// them.
   void check_updated(int32_t rank, const Load& load, const SpanBox& part) const {
-    bool found = holds(ranks_[rank], load.slot, load, part);
+    bool found = holds(ranks_[rank], load.slot, load, part, 1);
     for (const Result& result : program_.ranks[rank].results)
       if (result.kind == Result::kParameter && result.tensor == load.tensor)
-        found |= holds(ranks_[rank], result.slot, load, part);
+        found |= holds(ranks_[rank], result.slot, load, part, 1);
     if (!found)
       refuse("{}{}{} is never updated",
              load.state < 0 ? "" : fmt::format("optimizer state {} of ", load.state),

@@ -53,8 +53,21 @@ struct RunReport {
 /// Takes one more step.
 using NextStep = std::function<StepReport()>;
 
+/// What one step of a run left behind.
+struct StepValues {
+  double loss = 0;
+  bool skipped = false;  // nothing was updated
+  Values values;
+};
+
+/// What a step should be: these ops on whole tensors, then torch's own clipping and optimizer.
+struct Intended {
+  const Model& model;
+  const OptimizerSpec& optimizer;
+};
+
 struct VerifyRequest {
-  RunRequest run;           // `steps`: 2 compares a second step on updated parameters
+  RunRequest run;           // `steps`: 3 shows what the second step leaves behind
   double tolerance = 1e-9;  // relative
   double floor = 1e-4;      // a tensor counts for at least this share of the largest of its kind
 };
@@ -109,10 +122,17 @@ struct RunApi {
   /// and after the last on the first again. `step.model` and `request.batches` must outlive it; values stay
   /// in the ranks' memory as long as it lives. REQUIRES: there are batches.
   NextStep (*start)(const Runnable& step, const RunRequest& request);
-  /// Runs both on the same weights and batches, both drawn for the reference's model, and compares loss,
-  /// every gradient, parameter and buffer of every step. The two models may write the same step in different
-  /// ops.
-  VerifyReport (*verify)(const Runnable& step, const Runnable& reference, const VerifyRequest& request);
+  /// Runs the ops of the model one after another on one device, and shares with a Program nothing but the
+  /// kernels (reference.h). All that every step left behind; weights and batches are drawn for this model.
+  std::vector<StepValues> (*reference)(const Intended& intended, const RunRequest& request);
+  /// Runs the step beside the reference, on the same weights and batches, both drawn for the intended model,
+  /// and compares loss, every gradient, parameter and buffer of every step (run_comparison.h). The two models
+  /// may write the same step in different ops.
+  VerifyReport (*verify)(const Runnable& step, const Intended& intended, const VerifyRequest& request);
+  /// The same beside a reference that has run already. REQUIRES: `expected` is what `reference` gave for this
+  /// `intended` and `request.run`.
+  VerifyReport (*judge)(const Runnable& step, const Intended& intended,
+                        const std::vector<StepValues>& expected, const VerifyRequest& request);
   /// Runs again what `verify` found different, beside `one`: one device that runs the same ops. The first op
   /// that makes something else; none where all make the same. Weights and batches are drawn for `model`.
   std::optional<WrongOp> (*locate)(const KnownStep& tried, const KnownStep& one, const Model& model,
@@ -123,7 +143,7 @@ struct RunApi {
   std::vector<MoveMeasure> (*measure_moves)(const std::vector<int64_t>& elements, int rounds);
 };
 
-inline constexpr int kRunApiVersion = 8;
+inline constexpr int kRunApiVersion = 9;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 

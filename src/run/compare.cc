@@ -15,14 +15,29 @@ double difference(double a, double b) {
   return std::isnan(error) ? kInfinity : error;
 }
 
-}  // namespace
+/// Nothing where the whole difference counts.
+const std::vector<double>* find(const std::map<std::string, std::vector<double>>& explained,
+                                const std::string& name) {
+  auto found = explained.find(name);
+  return found == explained.end() ? nullptr : &found->second;
+}
 
-double largest_difference(const HostView& a, const HostView& b) {
+double largest_difference(const HostView& a, const HostView& b, const std::vector<double>* explained) {
   if (a.shape != b.shape) return kInfinity;
   std::vector<double> left = to_doubles(a), right = to_doubles(b);
   double largest = 0;
-  for (size_t i = 0; i < left.size(); ++i) largest = std::max(largest, difference(left[i], right[i]));
+  for (size_t i = 0; i < left.size(); ++i) {
+    double error = difference(left[i], right[i]);
+    if (explained && error > 0) error = std::min(error, difference(left[i] - right[i], (*explained)[i]));
+    largest = std::max(largest, error);
+  }
   return largest;
+}
+
+}  // namespace
+
+double largest_difference(const HostView& a, const HostView& b) {
+  return largest_difference(a, b, nullptr);
 }
 
 double largest_magnitude(const HostView& a) {
@@ -32,16 +47,20 @@ double largest_magnitude(const HostView& a) {
 }
 
 std::map<std::string, double> relative_errors(const HostTensors& values, const HostTensors& reference,
-                                              double floor) {
+                                              double floor,
+                                              const std::map<std::string, std::vector<double>>& explained) {
   double largest = 0;
-  for (const auto& [name, tensor] : reference) largest = std::max(largest, largest_magnitude(tensor));
-  std::map<std::string, double> errors;
+  std::map<std::string, double> errors, magnitudes;
+  for (const auto& [name, tensor] : reference)
+    largest = std::max(largest, magnitudes[name] = largest_magnitude(tensor));
   for (const auto& [name, tensor] : values)
     if (!reference.contains(name)) errors[name] = kInfinity;
   for (const auto& [name, tensor] : reference) {
     auto found = values.find(name);
-    double error = found == values.end() ? kInfinity : largest_difference(found->second, tensor);
-    double scale = std::max(largest_magnitude(tensor), floor * largest);
+    double error = found == values.end()
+                       ? kInfinity
+                       : largest_difference(found->second, tensor, find(explained, name));
+    double scale = std::max(magnitudes[name], floor * largest);
     errors[name] = error == 0 ? 0 : error / scale;
   }
   return errors;

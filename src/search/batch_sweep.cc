@@ -20,6 +20,7 @@ int64_t tokens_of(const Model& model) {
 BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const SearchRequest& request,
                          Objective objective) {
   BatchSweep best;
+  std::vector<PlanFault> faults;
   double rate = 0;
   int without_gain = 0;
   // From one sample a device of the largest tensor parallel mesh on: fewer leave devices idle.
@@ -31,6 +32,7 @@ BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const Searc
     sized.progress = with_prefix(request.progress, fmt::format("batch {}: ", batch));
     SearchResult result = search_for(objective, 0, model, sized);
     bool interrupted = result.interrupted;
+    faults.insert(faults.end(), result.faults.begin(), result.faults.end());
     double here = result.fitting.empty()
                       ? 0
                       : static_cast<double>(tokens_of(model)) / cost_of(objective, result.fitting.front());
@@ -42,6 +44,7 @@ BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const Searc
     best.result.interrupted = interrupted;
     if (interrupted) break;
   }
+  best.result.faults = std::move(faults);
   return best;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "search/parallel.h"
+#include "search/search.h"
 
 namespace partita {
 
@@ -25,6 +26,12 @@ CostBook::CostBook(const Model& model, const Prices& prices, const OptimizerSpec
       recipes_(shrunk_.model),
       batch_(batch_of(model)),
       fingerprint_(partita::fingerprint(model)) {}
+
+CostBook::CostBook(const Model& model, const SearchRequest& request)
+    : CostBook(model, request.prices, request.optimizer, request.threads) {
+  strict_ = request.strict;
+  evaluators_ = request.evaluators;
+}
 
 CostKey CostBook::key_of(const RecipeSpec& spec) const {
   return {.tp = spec.tp,
@@ -48,35 +55,65 @@ RecipeSpec CostBook::spec_of(const CostKey& key, bool loops) const {
           .optimizer = optimizer_};
 }
 
+CostBook::Trial CostBook::trial_of(const CostKey& key) {
+  Trial trial{.key = key};
+  for (bool loops : {true, false}) try {
+      RecipeSpec spec = spec_of(key, loops);
+      if (!loops && batch_ == key.samples * key.experts) continue;
+      trial.keep.push_back(recipes_.plan(spec));
+      // Pieces of modules are computed again anyway.
+      if (shrunk_.units.all.size() < 2 || key.pieces > 1) continue;
+      spec.recompute = true;
+      trial.again.push_back(recipes_.plan(spec));
+    } catch (const InputError& error) {
+      trial.refused = error.what();
+    }
+  for (const Plan& plan : trial.keep) prepared(plan);
+  for (const Plan& plan : trial.again) prepared(plan);
+  return trial;
+}
+
 void CostBook::measure(const std::vector<CostKey>& keys) {
   std::vector<Trial> trials;
   for (const CostKey& key : keys) {
-    auto [place, fresh] = tables_.try_emplace(key);
-    if (!fresh) continue;
-    Trial& trial = trials.emplace_back(Trial{.key = key});
-    for (bool loops : {true, false}) try {
-        RecipeSpec spec = spec_of(key, loops);
-        if (!loops && batch_ == key.samples * key.experts) continue;
-        trial.keep.push_back(recipes_.plan(spec));
-        // Pieces of modules are computed again anyway.
-        if (shrunk_.units.all.size() < 2 || key.pieces > 1) continue;
-        spec.recompute = true;
-        trial.again.push_back(recipes_.plan(spec));
-      } catch (const InputError& error) {
-        trial.refused = error.what();
-      }
-    for (const Plan& plan : trial.keep) prepared(plan);
-    for (const Plan& plan : trial.again) prepared(plan);
+    if (!tables_.try_emplace(key).second) continue;
+    try {
+      trials.push_back(trial_of(key));
+    } catch (const std::logic_error& error) {
+      if (strict_) throw;
+      trials.push_back({.key = key, .refused = error.what()});
+      faults_.push_back({summary(spec_of(key, true)), error.what(), std::nullopt});
+    }
   }
   std::vector<std::unique_ptr<CostTable>> made(trials.size());
   in_parallel(trials.size(), threads_, [&](size_t i) { made[i] = measure(trials[i]); });
-  for (size_t i = 0; i < trials.size(); ++i) tables_[trials[i].key] = std::move(made[i]);
+  for (size_t i = 0; i < trials.size(); ++i) {
+    faults_.insert(faults_.end(), made[i]->faults.begin(), made[i]->faults.end());
+    tables_[trials[i].key] = std::move(made[i]);
+  }
 }
 
 const Prepared& CostBook::prepared(const Plan& plan) {
-  auto [found, fresh] = forms_.try_emplace(form_of(plan));
-  if (fresh) found->second = prepare(shrunk_.model, form_of(plan));
+  auto found = forms_.find(form_of(plan));
+  if (found == forms_.end())
+    found = forms_.emplace(form_of(plan), prepare(shrunk_.model, form_of(plan))).first;
   return found->second;
+}
+
+// The plan is that of the step with two layers of each kind: what fails there is seldom about their number.
+std::optional<UnitCosts> CostBook::costs_of(const Plan& plan, std::vector<PlanFault>& faults) const {
+  try {
+    UnitCosts costs = evaluators_.measure(forms_.at(form_of(plan)), plan, prices_);
+    // The form of the step that a plan needs may join units: then there is no price for each of them.
+    int last = *std::max_element(shrunk_.stands_for.begin(), shrunk_.stands_for.end());
+    if (last >= static_cast<int>(costs.units.size()))
+      input_error("its step has {} units where {} are priced", costs.units.size(), last + 1);
+    return costs;
+  } catch (const std::logic_error& error) {
+    if (strict_) throw;
+    faults.push_back({plan.summary, error.what(), plan});
+    return std::nullopt;
+  }
 }
 
 void CostBook::measure_parts(const std::vector<CostKey>& keys) {
@@ -98,9 +135,10 @@ void CostBook::measure_parts(const std::vector<CostKey>& keys) {
         continue;  // it has nothing of that kind
       }
   }
-  in_parallel(parts.size(), threads_, [&](size_t i) {
-    *parts[i].costs = measure_units(forms_.at(form_of(parts[i].plan)), parts[i].plan, prices_);
-  });
+  std::vector<std::vector<PlanFault>> faults(parts.size());
+  in_parallel(parts.size(), threads_,
+              [&](size_t i) { *parts[i].costs = costs_of(parts[i].plan, faults[i]); });
+  for (const std::vector<PlanFault>& some : faults) faults_.insert(faults_.end(), some.begin(), some.end());
 }
 
 std::unique_ptr<CostTable> CostBook::measure(const Trial& trial) const {
@@ -108,9 +146,13 @@ std::unique_ptr<CostTable> CostBook::measure(const Trial& trial) const {
   table->refused = trial.keep.empty() ? trial.refused : "";
   for (size_t k = 0; k < trial.keep.size(); ++k) {
     try {
-      table->keep = measure_units(forms_.at(form_of(trial.keep[k])), trial.keep[k], prices_);
-      if (k < trial.again.size())
-        table->again[0] = measure_units(forms_.at(form_of(trial.again[k])), trial.again[k], prices_);
+      std::optional<UnitCosts> keep = costs_of(trial.keep[k], table->faults);
+      if (!keep) {
+        table->refused = table->faults.back().message;
+        continue;
+      }
+      table->keep = *std::move(keep);
+      if (k < trial.again.size()) table->again[0] = costs_of(trial.again[k], table->faults);
       table->whole = trial.keep[k].microbatches == 1 ? table->refused : "";
       table->refused.clear();
       return table;

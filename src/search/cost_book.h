@@ -9,10 +9,14 @@
 #include <vector>
 
 #include "plan/recipe.h"
+#include "search/evaluators.h"
+#include "search/plan_fault.h"
 #include "search/shrink.h"
 #include "search/unit_costs.h"
 
 namespace partita {
+
+struct SearchRequest;
 
 /// What makes the cost of a unit on a rank: how it is split over tensor parallel ranks, and how many samples
 /// of the batch it works on at once; and how many data parallel ranks share the experts, 1: none do.
@@ -32,6 +36,7 @@ struct CostTable {
   bool parts = false;  // all of `again` were measured, not only the first
   std::string refused;
   std::string whole;  // why the step cannot be cut into micro-batches; "" where it can
+  std::vector<PlanFault> faults;
 };
 
 /// Costs by unit of one model on one cluster, each measured once on the shrunk step and kept.
@@ -39,6 +44,8 @@ class CostBook {
  public:
   /// `model` and `prices` must outlive the book. It measures on `threads` threads, 0 for all cores.
   CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer, size_t threads = 0);
+  /// The same with what a request says; it must outlive the book.
+  CostBook(const Model& model, const SearchRequest& request);
 
   /// REQUIRES: dp * microbatches divides the batch.
   CostKey key_of(const RecipeSpec& spec) const;
@@ -46,6 +53,8 @@ class CostBook {
   void measure(const std::vector<CostKey>& keys);
   /// Of measured keys also what modules cost of which only a part is computed again.
   void measure_parts(const std::vector<CostKey>& keys);
+  /// Plans that could not be measured, where the request is not strict: in their tables they are refused.
+  const std::vector<PlanFault>& faults() const { return faults_; }
   /// REQUIRES: measured.
   const CostTable& table(const CostKey& key) const { return *tables_.at(key); }
 
@@ -69,6 +78,8 @@ class CostBook {
   struct Trial;
   RecipeSpec spec_of(const CostKey& key, bool loops) const;
   const Prepared& prepared(const Plan& plan);
+  Trial trial_of(const CostKey& key);
+  std::optional<UnitCosts> costs_of(const Plan& plan, std::vector<PlanFault>& faults) const;
   std::unique_ptr<CostTable> measure(const Trial& trial) const;
 
   const Model& model_;
@@ -79,6 +90,9 @@ class CostBook {
   RecipeBook recipes_;
   int64_t batch_ = 1;
   std::string fingerprint_;
+  bool strict_ = true;
+  Evaluators evaluators_;
+  std::vector<PlanFault> faults_;
   std::map<Form, Prepared> forms_;
   std::map<CostKey, std::unique_ptr<CostTable>> tables_;
 };

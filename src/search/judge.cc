@@ -2,15 +2,14 @@
 
 #include "base/error.h"
 #include "lower/overlap.h"
-#include "program/certificate.h"
 #include "simulate/simulate.h"
 
 namespace partita {
 
 const Prepared& Judge::prepared(const Plan& plan) {
   std::lock_guard lock(mutex_);
-  auto [found, fresh] = forms_.try_emplace(form_of(plan));
-  if (fresh) found->second = prepare(model_, form_of(plan));
+  auto found = forms_.find(form_of(plan));
+  if (found == forms_.end()) found = forms_.emplace(form_of(plan), prepare(model_, form_of(plan))).first;
   return found->second;
 }
 
@@ -25,12 +24,12 @@ std::shared_ptr<const FoldedProgram> Judge::lowered(const Plan& plan) {
     std::lock_guard lock(mutex_);
     if (best_.folded && best_.candidate.plan == plan) return best_.folded;
   }
-  return std::make_shared<const FoldedProgram>(lower_folded(prepared(plan), plan));
+  return std::make_shared<const FoldedProgram>(request_.evaluators.lower(prepared(plan), plan));
 }
 
 Candidate Judge::judge(const Plan& plan) {
   const Prepared& from = prepared(plan);
-  auto folded = std::make_shared<const FoldedProgram>(lower_folded(from, plan));
+  auto folded = std::make_shared<const FoldedProgram>(request_.evaluators.lower(from, plan));
   Candidate plain = simulated(from, plan, folded);
   // Hidden communication only holds more.
   if (plan.overlap || !request_.prices.overlaps() || !plain.fits) return plain;
@@ -60,9 +59,8 @@ Candidate Judge::simulated(const Prepared& from, const Plan& plan,
 
 void Judge::certify(const Plan& plan) {
   const Prepared& from = prepared(plan);
-  std::shared_ptr<const FoldedProgram> folded = lowered(plan);
-  std::vector<std::string> faults = partita::certify(from.model, from.atoms, folded->program, folded->fold);
-  if (!faults.empty()) throw Bug("the certificate refuses the lowered program: " + faults.front());
+  std::vector<std::string> wrong = request_.evaluators.certify(from, plan, *lowered(plan));
+  if (!wrong.empty()) throw Bug("the certificate refuses the lowered program: " + wrong.front());
 }
 
 Candidate judged(const Model& model, const Plan& plan, const SearchRequest& request) {

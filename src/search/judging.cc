@@ -42,7 +42,7 @@ bool ranks_before(const Candidate& a, const Candidate& b) {
 
 Judging::Judging(CostBook& book, const SearchRequest& request, const Freedom& freedom, SearchResult& result)
     : book_(book), request_(request), freedom_(freedom), result_(result), judge_(book.model(), request) {
-  work_left_ = kWorkPerEffort * request.effort * request.effort;
+  work_left_ = forgiven_left_ = kWorkPerEffort * request.effort * request.effort;
 }
 
 // Estimates are off by what waits for each other, which the mesh and the schedule decide; recipes also by
@@ -148,6 +148,9 @@ std::optional<Plan> Judging::write(const Entry& entry) {
     if (is_new(plan)) return plan;
   } catch (const InputError& error) {
     refuse(entry, error);
+  } catch (const std::logic_error& error) {
+    if (request_.strict) throw;
+    leave_out({summary(entry.spec), error.what(), std::nullopt});
   }
   return std::nullopt;
 }
@@ -211,27 +214,61 @@ Candidate Judging::judge(const Plan& plan) {
   return judge_.judge(plan);
 }
 
-void Judging::judge_round(const Round& round) {
-  std::vector<std::optional<Candidate>> made(round.size());
-  std::vector<std::optional<InputError>> failed(round.size());
+Judging::Outcome Judging::outcome_of(const Plan& plan) {
   try {
-    in_parallel(round.size(), request_.threads, [&](size_t i) {
-      try {
-        made[i] = judge(round[i].second);
-      } catch (const InputError& error) {
-        failed[i] = error;
-      }
+    return {.candidate = judge(plan)};
+  } catch (const InputError& error) {
+    return {.refused = error};
+  } catch (const std::logic_error& error) {
+    if (request_.strict) throw;
+    return {.fault = PlanFault{plan.summary, error.what(), plan}};
+  }
+}
+
+std::optional<PlanFault> Judging::certify(const Plan& plan) {
+  try {
+    judge_.certify(plan);
+  } catch (const std::logic_error& error) {
+    if (request_.strict) throw;
+    return PlanFault{plan.summary, error.what(), plan};
+  }
+  return std::nullopt;
+}
+
+void Judging::leave_out(PlanFault fault) {
+  if (fault.plan) left_out_.insert(text_of(*fault.plan));
+  result_.faults.push_back(std::move(fault));
+  std::erase_if(characters_, [&](const Character& character) {
+    return std::none_of(judged_.begin(), judged_.end(), [&](const Candidate& one) {
+      return one.fits && character_of(one.spec) == character && !left_out(one.plan);
     });
+  });
+}
+
+// What failed is as good as not tried, as long as that takes no more work than the whole search may.
+void Judging::forgive(const RecipeSpec& spec) {
+  int64_t back = std::min(work_of(spec), forgiven_left_);
+  forgiven_left_ -= back;
+  work_left_ += back;
+  if (!cheap(spec) && ++costly_failed_ <= kMostCostly) --costly_;
+}
+
+void Judging::judge_round(const Round& round) {
+  std::vector<Outcome> made(round.size());
+  try {
+    in_parallel(round.size(), request_.threads, [&](size_t i) { made[i] = outcome_of(round[i].second); });
   } catch (const Interrupted&) {
-    for (std::optional<Candidate>& candidate : made)
-      if (candidate) judged_.push_back(*std::move(candidate));
+    for (Outcome& one : made)
+      if (one.candidate) judged_.push_back(*std::move(one.candidate));
     throw;
   }
   for (size_t i = 0; i < round.size(); ++i) {
-    if (failed[i]) work_left_ += work_of(round[i].first.spec), refuse(round[i].first, *failed[i]);
-    if (!made[i]) continue;
+    const Entry& entry = round[i].first;
+    if (made[i].refused) work_left_ += work_of(entry.spec), refuse(entry, *made[i].refused);
+    if (made[i].fault) forgive(entry.spec), leave_out(*std::move(made[i].fault));
+    if (!made[i].candidate) continue;
     known_[text_of(round[i].second)] = judged_.size();
-    take(round[i].first, *std::move(made[i]));
+    take(entry, *std::move(made[i].candidate));
   }
 }
 
@@ -283,22 +320,18 @@ std::vector<size_t> Judging::judge_all(std::vector<Plan> plans, const RecipeSpec
     work_left_ -= work_of(spec);
     tried.push_back(std::move(plan));
   }
-  std::vector<std::optional<Candidate>> made(tried.size());
-  in_parallel(tried.size(), request_.threads, [&](size_t i) {
-    try {
-      made[i] = judge(tried[i]);
-    } catch (const InputError&) {
-      made[i].reset();  // not every mixture can be lowered
-    }
-  });
+  std::vector<Outcome> made(tried.size());
+  in_parallel(tried.size(), request_.threads, [&](size_t i) { made[i] = outcome_of(tried[i]); });
   for (size_t i = 0; i < tried.size(); ++i) {
-    if (!made[i]) continue;
+    if (made[i].fault) forgive(spec), leave_out(*std::move(made[i].fault));
+    if (!made[i].candidate) continue;  // not every mixture can be lowered
+    Candidate& candidate = *made[i].candidate;
     known_[text_of(tried[i])] = judged_.size();
     places.push_back(judged_.size());
-    made[i]->spec = spec;
-    made[i]->estimated_seconds = estimated;
-    if (made[i]->fits) best_ = std::min(best_, made[i]->step_seconds);
-    judged_.push_back(*std::move(made[i]));
+    candidate.spec = spec;
+    candidate.estimated_seconds = estimated;
+    if (candidate.fits) best_ = std::min(best_, candidate.step_seconds);
+    judged_.push_back(std::move(candidate));
   }
   return places;
 }

@@ -66,7 +66,17 @@ class Judging {
   const std::vector<Candidate>& judged() const { return judged_; }
   /// Of those that fit.
   const std::set<Character>& characters() const { return characters_; }
-  void certify(const Plan& plan) { judge_.certify(plan); }
+  /// The fault that the certificate finds in what is lowered of a plan; where the request is strict that is
+  /// a Bug.
+  std::optional<PlanFault> certify(const Plan& plan);
+  /// A plan that failed: it counts as if it had never been judged.
+  void leave_out(PlanFault fault);
+  /// Was it lowered and simulated? Then `judged` has the truth about it.
+  bool was_judged(const Plan& plan) const {
+    auto known = known_.find(text_of(plan));
+    return known != known_.end() && known->second;
+  }
+  bool left_out(const Plan& plan) const { return left_out_.contains(text_of(plan)); }
   /// Of the model that plans are judged for.
   RecipeBook& recipes();
 
@@ -83,6 +93,12 @@ class Judging {
     int tries = 0;
   };
   using Round = std::vector<std::pair<Entry, Plan>>;
+  /// One of these.
+  struct Outcome {
+    std::optional<Candidate> candidate;
+    std::optional<InputError> refused;
+    std::optional<PlanFault> fault;
+  };
 
   static Kind kind_of(const Entry& entry);
   int64_t work_of(const RecipeSpec& spec) const;
@@ -98,6 +114,8 @@ class Judging {
   void refuse(const Entry& entry, const InputError& error);
   void judge_round(const Round& round);
   Candidate judge(const Plan& plan);
+  Outcome outcome_of(const Plan& plan);
+  void forgive(const RecipeSpec& spec);
   void take(const Entry& entry, Candidate candidate);
   void learn(const Entry& entry, const Candidate& candidate);
   void retry(const Entry& entry, const Candidate& candidate);
@@ -119,6 +137,9 @@ class Judging {
   Seconds best_ = HUGE_VAL;
   int64_t work_left_ = 0;
   int costly_ = 0;  // judged
+  int64_t forgiven_left_ = 0;  // work on plans that failed which still does not count
+  int costly_failed_ = 0;
+  std::set<std::string> left_out_;  // plans, as text
   bool doubt_ = false;
   std::atomic<int64_t> begun_ = 0;  // plans that are or were lowered
 };

@@ -1,6 +1,7 @@
 #include "search/least.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -74,7 +75,7 @@ Smallest smallest(CostBook& book, const SearchRequest& request) {
 }
 
 Smallest smallest(const Model& model, const SearchRequest& request) {
-  CostBook book(model, request.prices, request.optimizer, request.threads);
+  CostBook book(model, request);
   return smallest(book, request);
 }
 
@@ -97,32 +98,36 @@ class Finder {
     show_ = std::exchange(request_.progress, nullptr);
   }
 
-  Bytes memory(Bytes known) const {
+  /// From `known` down as long as less is enough, or up until something fits; 0: nothing did.
+  Bytes memory(Bytes known) {
     SearchRequest tried = request_;
+    Bytes enough = 0;
     show("memory");
     Bytes floor = smallest(model_, request_).peak;
     for (int k = 0; k < 2 * kConfirmations; ++k) {
       tried.memory = known = printable(known);
       if (Bytes peak = fitting(model_, tried)) {
+        enough = known;
         Bytes less = known / 100 * (100 - kPercent);
         tried.memory = less;
         if (floor > less || !(peak = fitting(model_, tried))) return known;
         if (printable(peak) >= known) return known;  // it is rounded up by more than that
         known = peak;
       } else {
+        if (enough) return enough;
         known = with_percent(known, kPercent);
       }
     }
-    return 0;
+    return enough;
   }
 
   /// Whole numbers of devices in the one node, then of nodes.
-  void devices(Least& least) const {
+  void devices(Least& least) {
     show("devices");
     std::vector<Cluster> options = larger_clusters();
     SearchRequest all = request_;
     all.prices = Prices(options.back());
-    CostBook book(model_, all.prices, request_.optimizer, request_.threads);
+    CostBook book(model_, all);
     auto peak = [&](int i) {
       all.devices = num_ranks(options[i]);
       return smallest(book, all).peak;
@@ -147,7 +152,7 @@ class Finder {
   }
 
   /// Less work at once, where it is what takes the room.
-  void sizes(Least& least) const {
+  void sizes(Least& least) {
     if (!build_) return;
     show("batch and sequence");
     int64_t batch = batch_of(model_), sequence = sequence_of(model_);
@@ -162,15 +167,18 @@ class Finder {
     least.sequence = largest_below(sequence, [&](int64_t tokens) { return passes(build_(batch, tokens)); });
   }
 
+  std::vector<PlanFault> faults = {};
+
  private:
   void show(std::string_view of) const {
     if (show_) show_({fmt::format("looking for the least that would do: {}", of)});
   }
 
   /// The peak of the best plan; 0: none fits.
-  static Bytes fitting(const Model& model, const SearchRequest& request) {
+  Bytes fitting(const Model& model, const SearchRequest& request) {
     SearchResult result = search(model, request);
     if (result.interrupted) throw Interrupted("interrupted");
+    std::move(result.faults.begin(), result.faults.end(), std::back_inserter(faults));
     return result.fitting.empty() ? 0 : result.fitting.front().worst_peak();
   }
 
@@ -231,6 +239,7 @@ Least least_that_would_do(const Model& model, const SearchRequest& request, cons
   if (!request.prices.measured() && !pinned) finder.devices(least);
   finder.sizes(least);
   least.text = in_words(least, result.beyond.front());
+  least.faults = std::move(finder.faults);
   return least;
 }
 

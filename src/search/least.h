@@ -14,6 +14,7 @@ struct Least {
   int64_t batch = 0;     // the largest, of steps of a quarter of a power of two; 0: none is small enough
   int64_t sequence = 0;  // the same of tokens, where no batch is small enough
   std::string text;      // all of them in words
+  std::vector<PlanFault> faults = {};  // candidates of these searches that are left out
 };
 
 /// A step of another batch and sequence length.

@@ -39,6 +39,7 @@ void add(SearchResult& to, SearchResult from) {
   for (std::string& why : from.refused)
     if (std::find(to.refused.begin(), to.refused.end(), why) == to.refused.end())
       to.refused.push_back(std::move(why));
+  std::move(from.faults.begin(), from.faults.end(), std::back_inserter(to.faults));
   to.evaluated += from.evaluated;
   to.pruned += from.pruned;
   to.lowered += from.lowered;
@@ -102,16 +103,33 @@ SearchResult smallest_plans(const Model& model, const SearchRequest& request) {
   return out;
 }
 
-void certify_all(const Model& model, const SearchRequest& request, SearchResult& result) {
-  if (result.interrupted) return;
+/// The first fault that the certificate finds; where the request is strict that is a Bug.
+std::optional<PlanFault> certify_all(const Model& model, const SearchRequest& request, SearchResult& result) {
+  if (result.interrupted) return std::nullopt;
   Interruptible scope(request.stop ? request.stop : interrupt_flag());
   Judge judge(model, request);
-  try {
-    for (Candidate& candidate : result.fitting)
+  for (Candidate& candidate : result.fitting) try {
       if (candidate.lowered) judge.certify(candidate.plan), candidate.certified = true;
-    result.certified = true;
-  } catch (const Interrupted&) {
-    result.interrupted = true;
+    } catch (const Interrupted&) {
+      result.interrupted = true;
+      return std::nullopt;
+    } catch (const std::logic_error& error) {
+      if (request.strict) throw;
+      return PlanFault{candidate.plan.summary, error.what(), candidate.plan};
+    }
+  result.certified = true;
+  return std::nullopt;
+}
+
+/// The best of `all` that the certificate accepts, ranked.
+SearchResult proved(Objective objective, const Model& model, const SearchRequest& request, SearchResult all) {
+  while (true) {
+    SearchResult best = all;
+    rank(objective, request.top, best);
+    std::optional<PlanFault> fault = certify_all(model, request, best);
+    if (!fault) return best;
+    std::erase_if(all.fitting, [&](const Candidate& candidate) { return candidate.plan == fault->plan; });
+    all.faults.push_back(*std::move(fault));
   }
 }
 
@@ -140,9 +158,7 @@ SearchResult least_memory_plans(double slowdown, const Model& model, const Searc
     std::erase_if(all.fitting, [&](const Candidate& candidate) { return candidate.step_seconds > most; });
   }
   all.bound = 0;
-  rank(Objective::kMemory, request.top, all);
-  certify_all(model, request, all);
-  return all;
+  return proved(Objective::kMemory, model, request, std::move(all));
 }
 
 }  // namespace

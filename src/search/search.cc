@@ -62,7 +62,7 @@ class Search {
  public:
   Search(const Model& model, const SearchRequest& request)
       : request_(request),
-        book_(model, request.prices, request.optimizer, request.threads),
+        book_(model, request),
         freedom_(freedom_of(request)) {
     large_ = book_.large();
     if (large_) freedom_.enough = kEnough;
@@ -250,6 +250,7 @@ class Search {
     std::sort_heap(beyond_.begin(), beyond_.end(), less_memory);
     beyond_.resize(std::min(beyond_.size(), std::max(request_.top, kJudgedBeyond)));
     judge_finalists(book_, request_, freedom_, {fitting_.ranked(), beyond_, plain_}, result_);
+    result_.faults.insert(result_.faults.begin(), book_.faults().begin(), book_.faults().end());
   }
 
   /// Data parallel with everything whole, whatever it needs; nothing where it is forbidden or does not apply.

@@ -7,6 +7,7 @@
 #include "plan/recipe.h"
 #include "profile/prices.h"
 #include "search/estimate.h"
+#include "search/evaluators.h"
 #include "search/progress.h"
 
 namespace partita {
@@ -23,6 +24,10 @@ struct SearchRequest {
   bool finely = false;  // plans of the answer may differ in micro-batches and recomputation alone
   int effort = 3;       // 1 .. 5: how much work, never how many seconds
   size_t threads = 0;   // to plan on, 0: all cores; the answer does not depend on it
+  /// A candidate that breaks a promise of ours ends the search with that Bug; else it is one of
+  /// SearchResult::faults, and the search goes on without it.
+  bool strict = true;
+  Evaluators evaluators;
   ShowProgress progress;
   InterruptFlag stop = nullptr;  // set: give the best found so far
 
@@ -53,6 +58,7 @@ struct SearchResult {
   std::vector<Candidate> fitting;
   std::vector<Candidate> beyond;     // over the limit, least memory first
   std::vector<std::string> refused;  // recipe: why it does not apply to this model
+  std::vector<PlanFault> faults;         // candidates that are left out
   Seconds bound = 0;                 // no plan of the recipes looked at takes less, by costs of units
   int64_t evaluated = 0;             // estimated
   int64_t pruned = 0;                // left out by their bound

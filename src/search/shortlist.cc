@@ -19,7 +19,7 @@ class Shortlist {
     list();
     if (result_.interrupted) return;
     try {
-      certify_shown();
+      while (!certify_shown()) list();
       result_.certified = true;
     } catch (const Interrupted&) {
       result_.interrupted = true;
@@ -31,8 +31,11 @@ class Shortlist {
   void list() {
     Interruptible not_now(nullptr);
     result_.lowered = static_cast<int64_t>(judging_.judged().size());
+    result_.fitting.clear();
+    result_.beyond.clear();
     for (const Candidate& candidate : judging_.judged())
-      (candidate.fits ? result_.fitting : result_.beyond).push_back(candidate);
+      if (!judging_.left_out(candidate.plan))
+        (candidate.fits ? result_.fitting : result_.beyond).push_back(candidate);
     if (judging_.characters().size() < request_.top) add_estimated();
     std::stable_sort(result_.fitting.begin(), result_.fitting.end(), ranks_before);
     keep_characters();
@@ -45,7 +48,11 @@ class Shortlist {
     std::set<Character> seen = judging_.characters();
     for (const Estimate& estimate : leads_.fitting) {
       if (seen.size() >= request_.top) break;
-      if (seen.insert(character_of(estimate.spec)).second) result_.fitting.push_back(estimated(estimate));
+      if (seen.contains(character_of(estimate.spec))) continue;
+      Candidate candidate = estimated(estimate);
+      if (judging_.left_out(candidate.plan) || judging_.was_judged(candidate.plan)) continue;
+      seen.insert(character_of(estimate.spec));
+      result_.fitting.push_back(std::move(candidate));
     }
     if (judging_.judged().empty())
       for (const auto* list : {&leads_.beyond, &leads_.plain})
@@ -98,15 +105,21 @@ class Shortlist {
     result_.beyond = std::move(kept);
   }
 
-  void certify_shown() {
+  /// False where the certificate refuses one of them: others take the places of those that are left out.
+  bool certify_shown() {
     std::vector<Candidate*> shown;
     for (Candidate& candidate : result_.fitting)
       if (candidate.lowered && (shown.empty() || judging_.cheap(candidate.spec))) shown.push_back(&candidate);
     if (request_.progress && !shown.empty()) request_.progress({"certifying plans"});
+    std::vector<std::optional<PlanFault>> faults(shown.size());
     in_parallel(shown.size(), request_.threads, [&](size_t i) {
-      judging_.certify(shown[i]->plan);
-      shown[i]->certified = true;
+      faults[i] = judging_.certify(shown[i]->plan);
+      shown[i]->certified = !faults[i];
     });
+    bool all = true;
+    for (std::optional<PlanFault>& fault : faults)
+      if (fault) all = false, judging_.leave_out(*std::move(fault));
+    return all;
   }
 
   Judging& judging_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "base/error.h"
@@ -191,6 +192,7 @@ class Cutter {
       for (TensorId& id : op.outputs) move(id);
     }
     move(out.loss);
+    move(out.seed);
     for (auto& [parameter, gradient] : out.gradients) move(parameter), move(gradient);
     for (auto& [buffer, value] : out.buffers) move(buffer), move(value);
   }
@@ -232,6 +234,11 @@ Shrunk shrink(const Model& model) {
     first = end;
   }
   out.stands_for = std::move(kept);
+  // Fewer layers may look like other units (a list of two blocks inside a block): then the step stays whole.
+  if (find_units(out.model).all.size() != static_cast<size_t>(place)) {
+    out.model = model;
+    std::iota(out.stands_for.begin(), out.stands_for.end(), 0);
+  }
   return out;
 }
 

@@ -239,13 +239,13 @@ class Meter {
     (part_ == Part::kForward ? found->second.forward : found->second.backward) = true;
   }
 
-  /// A value is added to a sum over micro-batches: a gradient, or a part of one that several units make.
+  /// A value is added to a sum over micro-batches: a gradient, or a part of one that several units make. After
+  /// the loop, where such parts are added up, there are no units.
   void note_sum(TensorId tensor, int sum, Bytes bytes) {
+    if (gradients_.contains(tensor)) sum_of_[tensor] = sum;
+    if (!in_loop()) return;
     kept_ += bytes;
-    if (gradients_.contains(tensor))
-      sum_of_[tensor] = sum;
-    else
-      out_.units[unit_].parts += bytes;
+    if (!gradients_.contains(tensor)) out_.units[unit_].parts += bytes;
   }
 
   // Kernels that add to what is there need nothing beside it.
@@ -261,11 +261,15 @@ class Meter {
   void compute(const Instr& instr, const std::vector<TypeId>& in) {
     if (instr.into >= 0) return accumulate(instr);
     OpView view = local_view(model_, program_, instr, in);
+    if (copies_storage(model_[instr.op]))
+      view.spare =
+          std::max<Bytes>(0, storages_[name(instr.in[0]).storage].bytes - bytes_of(program_[in[0]]));
     Bytes unkept = 0, retained = instr.view ? 0 : retained_of(view);
     const Op& op = model_[instr.op];
+    size_t keeper = keeper_of(op);
     for (size_t o = 0; o < instr.out.size(); ++o) {
       if (!instr.types[o]) continue;
-      Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]) + (o == 0 ? retained : 0);
+      Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]) + (o == keeper ? retained : 0);
       if (instr.out[o].index < 0) {
         unkept += bytes;
         continue;

@@ -27,7 +27,8 @@ def row(name, result):
     wrong = {key: value for key, value in result.wrong.items()}
     loss = _cell([wrong.pop("loss")] if "loss" in wrong else [], 1, 1)
     gradients = _cell(list(wrong.values()), result.gradients, result.gradients - len(wrong))
-    opaque = ", ".join(f"`{target.removeprefix('aten.').removesuffix('.default')}`" for target in result.opaque)
+    without = [(target, "") for target in result.opaque] + [(target, " inferred") for target in result.inferred]
+    opaque = ", ".join(f"`{target.removeprefix('aten.').removesuffix('.default')}`{how}" for target, how in without)
     return f"| {name} | {result.ops} | {opaque} | {loss} | {gradients} | {result.buffers or ''} |"
 
 

@@ -161,7 +161,7 @@ def measure(name, folder):
     module, batch = case.make()
     with case.around(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is baked in
-        model = partita.capture(module, batch, case.loss, bake=case.bake)
+        model = partita.capture(module, batch, case.loss, bake=case.bake, infer=False)
     profiled = predicted(model, batch, folder)
     session = library().Session(model.to_json(), model.weights(module), threads=1)
     session.step(model.named(batch))

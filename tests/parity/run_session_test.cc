@@ -92,9 +92,9 @@ TEST_P(Captured, VerifyAcceptsTheStepItself) {
   Program program = straight_line(model, {}, leaves);
   VerifyReport report =
       partita_run_api(kRunApiVersion)
-          ->verify({model, program, leaves}, {model, program, leaves}, {.run = {.steps = 2}});
+          ->verify({model, program, leaves}, {model, program.optimizer}, {.run = {.steps = 3}});
   EXPECT_TRUE(report.equal);
-  EXPECT_EQ(report.worst_error, 0);
+  EXPECT_LT(report.worst_error, 1e-12);  // the fused kernels round elsewhere than torch::optim
 }
 
 TEST(Verify, NamesTheParameterThatDiffers) {
@@ -112,7 +112,7 @@ TEST(Verify, NamesTheParameterThatDiffers) {
     if (load.slot == parameter) name = model[load.tensor].name;
   VerifyReport report =
       partita_run_api(kRunApiVersion)
-          ->verify({model, broken, leaves}, {model, program, leaves}, {.run = {.steps = 1}});
+          ->verify({model, broken, leaves}, {model, program.optimizer}, {.run = {.steps = 1}});
   EXPECT_FALSE(report.equal);
   EXPECT_NEAR(report.max_grad_error, 1, 1e-12);
   EXPECT_EQ(report.worst_parameter, name);

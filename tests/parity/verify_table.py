@@ -106,6 +106,7 @@ def page(rows):
     return f"""# Every plan against one device
 
 Two steps in float64, dropout 0, parameters without zeros, labels of -100 spread unevenly; errors are relative, the tolerance is 1e-9.
+Parameters are held to what the optimizer makes of their gradients ([certificate](certificate.md)).
 "peak bytes off": the most that any rank's counted peak differs from the predicted one.
 Made by `python3 tests/parity/verify_table.py build/bin/partita --write`; the same command without `--write` runs in `make test`.
 

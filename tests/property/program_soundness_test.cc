@@ -13,7 +13,6 @@
 #include "program/certificate.h"
 #include "program_random_mutants.h"
 #include "run/api.h"
-#include "run/straight_line.h"
 #include "setting.h"
 
 namespace partita {
@@ -40,8 +39,9 @@ TEST_P(Soundness, WhatIsAcceptedIsRight) {
   std::string path = fmt::format("{}/tests/data/{}.model.json", PARTITA_SOURCE_DIR, GetParam().model);
   Model model = retype(parse_model(read_file(path), path), DType::kFloat64);
   Lowered lowered = lower(model, recipe(model, GetParam().spec));
-  LeafSizes plain = plain_leaves(model);
-  Program reference = straight_line(model, GetParam().spec.optimizer, plain);
+  const Intended intended{model, GetParam().spec.optimizer};
+  const VerifyRequest request{.run = {.steps = 3}};
+  const std::vector<StepValues> expected = partita_run_api(kRunApiVersion)->reference(intended, request.run);
   uint64_t seed = setting("PARTITA_SEED", 1), count = setting("PARTITA_MUTANTS", 60), accepted = 0;
   for (uint64_t k = 0; k < count; ++k) {
     Program mutant = RandomMutation(seed + k)(lowered.program);
@@ -49,8 +49,8 @@ TEST_P(Soundness, WhatIsAcceptedIsRight) {
     ++accepted;
     SCOPED_TRACE(fmt::format("PARTITA_SEED={} PARTITA_MUTANTS=1", seed + k));
     VerifyReport report = partita_run_api(kRunApiVersion)
-                              ->verify({lowered.model, mutant, leaves_of(lowered.model, lowered.atoms)},
-                                       {model, reference, plain}, {.run = {.steps = 2}});
+                              ->judge({lowered.model, mutant, leaves_of(lowered.model, lowered.atoms)},
+                                      intended, expected, request);
     EXPECT_TRUE(report.equal) << report.worst_parameter << " " << report.worst_error;
   }
   fmt::print("seed {}: {} mutants, {} accepted\n", seed, count, accepted);

@@ -55,21 +55,17 @@ void after_crash(const Asked& start, Asked& now, char* answers) {
     --now.next;
 }
 
-}  // namespace
+using Survives = std::function<bool(int mutant, int& next)>;
 
-std::vector<bool> survivors(int count, const std::function<bool(int mutant, int& next)>& survives) {
-  size_t bytes = sizeof(Asked) + static_cast<size_t>(count);
-  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  CHECK(shared != MAP_FAILED);
-  Asked* now = new (shared) Asked{0, 0};
-  char* answers = reinterpret_cast<char*>(now + 1);
-  while (now->mutant < count) {
+/// Asks about mutants `now->mutant` to `end`; where a process dies a new one goes on.
+void ask(Asked* now, int end, char* answers, const Survives& survives) {
+  while (now->mutant < end) {
     Asked start = *now;
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
       if (!freopen("/dev/null", "w", stderr)) _exit(2);
-      for (; now->mutant < count; ++now->mutant, now->next = 0) {
+      for (; now->mutant < end; ++now->mutant, now->next = 0) {
         alarm(20);
         try {
           answers[now->mutant] = survives(now->mutant, now->next);
@@ -81,8 +77,22 @@ std::vector<bool> survivors(int count, const std::function<bool(int mutant, int&
     }
     int status = 0;
     CHECK_EQ(waitpid(child, &status, 0), child);
-    if (now->mutant < count) after_crash(start, *now, answers);
+    if (now->mutant < end) after_crash(start, *now, answers);
   }
+}
+
+}  // namespace
+
+std::vector<bool> survivors(int count, const Survives& survives) {
+  size_t bytes = sizeof(Asked) + static_cast<size_t>(count);
+  void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(shared != MAP_FAILED);
+  Asked* now = new (shared) Asked{0, 0};
+  char* answers = reinterpret_cast<char*>(now + 1);
+  ask(now, count, answers, survives);
+  // A mutant before it may have written where it should not, without a crash: survivors are asked alone.
+  for (int i = 0; i < count; ++i)
+    if (answers[i]) *now = {i, 0}, ask(now, i + 1, answers, survives);
   std::vector<bool> out(answers, answers + count);
   munmap(shared, bytes);
   return out;

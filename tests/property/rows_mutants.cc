@@ -136,7 +136,7 @@ class Mutator {
 
   void sets() {
     const Relation& relation = claim_.relation;
-    bool contents = instance_.op().target.find("new_empty") == std::string::npos;
+    bool contents = instance_.op().target.find("empty") == std::string::npos;
     for (size_t i = 0; contents && i < relation.linear.size(); ++i) {
       if (can_be_missed(relation.linear[i]))
         add(fmt::format("drop linear {}", i),

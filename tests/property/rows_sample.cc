@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <random>
 
@@ -169,17 +170,23 @@ class Reader {
 
   at::Tensor fill(char kind, int64_t high, const std::vector<int64_t>& sizes) {
     at::Tensor made = at::zeros(sizes, kind == 'I' ? at::kLong : kind == 'B' ? at::kBool : at::kDouble);
-    std::normal_distribution<double> normal;
+    normal_.reset();
     for (int64_t i = 0; i < made.numel(); ++i) {
       if (kind == 'I')
         made.data_ptr<int64_t>()[i] = static_cast<int64_t>(random_() % static_cast<uint64_t>(high));
       else if (kind == 'B')
         made.data_ptr<bool>()[i] = random_() % 2;
       else
-        made.data_ptr<double>()[i] =
-            kind == 'P' ? 0.5 + static_cast<double>(random_() % 1000) / 1000 : normal(random_);
+        made.data_ptr<double>()[i] = real(kind);
     }
     return made;
+  }
+
+  double real(char kind) {
+    constexpr double kOdd[] = {NAN, INFINITY, -INFINITY};
+    if (kind == 'N' && random_() % 2) return kOdd[random_() % 3];
+    if (kind == 'F' || kind == 'N') return normal_(random_);
+    return (kind == 'P' ? 0.5 : 0.0005) + static_cast<double>(random_() % 1000) / 1000;
   }
 
   TensorId add(const at::Tensor& value, Role role) {
@@ -196,6 +203,7 @@ class Reader {
   uint64_t seed_;
   size_t at_ = 0;
   std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
   std::map<std::string, int64_t> letters_;
   Instance instance_;
 };

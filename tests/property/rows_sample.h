@@ -11,11 +11,11 @@
 
 namespace partita {
 
-/// An op to try, with its arguments as text: tensors `F[m,k]` (normal), `P[...]` (between 0.5 and 1.5),
-/// `I(v)[...]` (whole numbers below v), `B[...]` (truth values); whole numbers as sums and products of
-/// letters; `0.5`, `none`, `true`, `false`, `'text'`, `float64`, lists in brackets, keywords `dim=1`; then
-/// `-> 3` where it has three outputs. A letter is a random size. Example: {"aten.mm.default", "F[m,k],
-/// F[k,n]"}.
+/// An op to try, with its arguments as text: tensors `F[m,k]` (normal), `N[...]` (the same with some NaN and
+/// infinite ones), `P[...]` (between 0.5 and 1.5), `U[...]` (between 0 and 1), `I(v)[...]` (whole numbers
+/// below v), `B[...]` (truth values); whole numbers as sums and products of letters; `0.5`, `none`, `true`,
+/// `false`, `'text'`, `float64`, lists in brackets, keywords `dim=1`; then `-> 3` where it has three outputs.
+/// A letter is a random size. Example: {"aten.mm.default", "F[m,k], F[k,n]"}.
 struct Sample {
   std::string_view target;
   std::string_view text;

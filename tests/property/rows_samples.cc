@@ -281,6 +281,17 @@ constexpr Sample kSamples[] = {
      "F[b,2*h,s,d], F[b,2*h,s,d], F[b,h,t,d], F[b,h,t,d], F[b,2*h,s,d], P[b,2*h,s], 0.0, false -> 3"},
     {"aten.embedding.default", "F[v,h], I(v)[a,b]"},
     {"aten.embedding.default", "F[v,h], I(v)[a], 0"},
+    {"aten._embedding_bag.default", "F[v,h], I(v)[a], I(1)[b] -> 4"},
+    {"aten._embedding_bag.default", "F[v,h], I(v)[a], I(1)[b], false, 1 -> 4"},
+    {"aten._embedding_bag.default", "F[v,h], I(v)[a], I(1)[b], false, 2 -> 4"},
+    {"aten._embedding_bag.default", "F[v,h], I(v)[a], I(1)[b], false, 0, false, F[a] -> 4"},
+    // Of one index: which bags several are in, the kernel for float32 reads from all offsets.
+    {"aten._embedding_bag_backward.default",
+     "F[b,h], I(v)[1], I(1)[1], I(1)[1], I(1)[1], I(1)[1], v, false, 0, false, none"},
+    {"aten._embedding_bag_backward.default",
+     "F[b,h], I(v)[1], I(1)[1], I(1)[1], I(1)[1], I(1)[1], v, false, 0, false, F[1]"},
+    {"aten._embedding_bag_backward.default",
+     "F[b,h], I(v)[1], I(1)[1], I(1)[1], I(5)[b], I(v)[b,h], v, false, 2, false, none"},
     {"aten.embedding_dense_backward.default", "F[a,b,h], I(v)[a,b], v, -1, false"},
     {"aten.embedding_dense_backward.default", "F[a,h], I(v)[a], v, 1, false"},
     {"aten.embedding_dense_backward.default", "F[3*a,h], I(2)[3*a], 2, -1, true"},
@@ -355,6 +366,11 @@ constexpr Sample kSamples[] = {
 
 }  // namespace
 
-std::span<const Sample> samples() { return kSamples; }
+std::vector<Sample> samples() {
+  std::vector<Sample> all(std::begin(kSamples), std::end(kSamples));
+  for (std::span<const Sample> more : {function_samples(), line_samples(), image_samples()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
 
 }  // namespace partita

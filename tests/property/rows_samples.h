@@ -7,6 +7,11 @@
 namespace partita {
 
 /// At least one sample for every row, more where attributes or missing operands change what it says.
-std::span<const Sample> samples();
+std::vector<Sample> samples();
+
+/// Those of functions of single elements, of ops along a dimension and losses, of ops on images.
+std::span<const Sample> function_samples();
+std::span<const Sample> line_samples();
+std::span<const Sample> image_samples();
 
 }  // namespace partita

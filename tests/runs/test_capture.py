@@ -349,3 +349,22 @@ def test_batch_norm_of_half_precision_keeps_float32_statistics():
         model = partita.capture(module, batch, lambda output, batch: output.float().sum())
     norm = next(op for op in model.ops if "batch_norm" in op["target"] and "grad" not in op["name"])
     assert [model.tensors[out]["dtype"] for out in norm["out"][:3]] == ["bfloat16", "float32", "float32"]
+
+
+@pytest.mark.parametrize("options", [{}, {"reduction": "sum"}, {"weight": torch.linspace(0.5, 2, 8)},
+                                     {"pos_weight": torch.linspace(0.5, 2, 8)}], ids=str)
+def test_the_cross_entropy_of_logits_rounds_as_eager_does(options):
+    class Logistic(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shift = torch.nn.Parameter(torch.zeros(1))
+
+        def forward(self, x, target):
+            return torch.nn.functional.binary_cross_entropy_with_logits(x + self.shift, target, **options)
+
+    module, generator = Logistic(), torch.Generator().manual_seed(3)
+    for draw in range(8):
+        batch = {"x": torch.randn(8, generator=generator), "target": torch.rand(8, generator=generator).round()}
+        model = model if draw else partita.capture(module, batch)
+        assert not model.opaque_ops
+        assert model.run(module, batch).loss == module(**batch).item()

@@ -1,4 +1,4 @@
-"""Rows of convolutions in float32 say no less than what the allocator counts; without the bound of oneDNN's they said 0."""
+"""Rows of convolutions say what the allocator counts in float64, and no less in float32, where oneDNN copies operands."""
 
 import random
 import sys
@@ -42,3 +42,19 @@ def test_own_kernels_are_known_exactly():
     for case, dtype in ((small, "float32"), (small, "float64"), (points, "float32"), (points, "float64")):
         for op, found, bound in measure(case, dtype):
             assert found == bound, (op, dtype, found, bound, case)
+
+
+@pytest.mark.parametrize("mask", [(1, 0, 0), (1, 0, 1), (1, 1, 0), (0, 1, 0), (0, 0, 1)])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_gradients_that_are_not_asked_for_need_nothing(mask, groups):
+    case = Case("plain", [3, 4, 7, 7], [8, 4 // groups, 3, 3], [1, 1], [1, 1], [1, 1], groups, True, mask, True)
+    for op, found, bound in measure(case, "float64"):
+        assert found == bound, (op, found, bound)
+
+
+def test_random_shapes_in_float64():
+    seed, rng = 3, random.Random(3)
+    for case in (draw(rng) for _ in range(150)):
+        exact = case.kind not in ("dilated", "transposed") and len(case.w) < 5
+        for op, found, bound in measure(case, "float64"):
+            assert found == bound if exact else found <= bound, (seed, op, found, bound, case)

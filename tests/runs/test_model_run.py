@@ -34,3 +34,31 @@ def test_a_batch_that_does_not_fit_the_step():
         model.run(module, batch[:1])
     with pytest.raises(partita.InputError, match="image"):
         model.run(module, (batch[0][:2], batch[1]))
+
+
+def test_the_default_dtype_of_the_capture_is_part_of_the_step():
+    class Masked(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 4)
+
+        def forward(self, x):
+            scores = self.linear(x)
+            return torch.where(scores > 0, scores, torch.full((), 1e300)).clamp(max=2).sum()
+
+    batch = (torch.randn(2, 3, dtype=torch.float64),)
+    torch.set_default_dtype(torch.float64)
+    try:
+        module = Masked()
+        model = partita.capture(module, batch)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert model.run(module, batch).loss == eager_loss(module, batch)
+
+
+def eager_loss(module, batch):
+    torch.set_default_dtype(torch.float64)
+    try:
+        return module(*batch).item()
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -124,3 +124,13 @@ def test_wrong_uses_end_with_a_sentence(name):
     with pytest.raises(partita.InputError, match=sentence):
         partita.parallelize(module, token_batch(), make_optimizer(module), **options)
     assert all(p.numel() for p in module.parameters())
+
+
+def test_the_planner_counts_momentum():
+    batch = batch_of(4)
+    whole = partita.plan(partita.capture(gpt2(), batch), "1xcpu", optimizer="momentum").peak_bytes[0]
+    module = gpt2()
+    step = partita.parallelize(module, batch, OPTIMIZERS["sgd"](module.parameters()), cluster="2xcpu", memory=f"{whole * 6 // 10}B")
+    step(batch)
+    assert step.plan.data["optimizer"]["momentum"] == 0.9
+    assert step.peak_bytes() == step.plan.peak_bytes

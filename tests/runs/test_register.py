@@ -1,6 +1,7 @@
 """partita.register: rows for ops of one's own."""
 
 import json
+import subprocess
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch import nn
 
 import partita
 from partita import register
+from partita.native import command
 
 
 @torch.library.custom_op("partita_test::scale", mutates_args=())
@@ -49,7 +51,7 @@ def case():
 
 def captured():
     module, batch = case()
-    return module, batch, partita.capture(module, batch, lambda output, batch: output)
+    return module, batch, partita.capture(module, batch, lambda output, batch: output, infer=False)
 
 
 def register_both():
@@ -81,26 +83,26 @@ def test_with_a_row_it_is_split(plan):
     assert torch.allclose(trained, module.weight - 0.1 * whole.grads["weight"], rtol=1e-5)
 
 
-class Running(nn.Module):
-    """The largest value so far of all samples before: its samples do not stand for themselves."""
+class Scaled(nn.Module):
+    """Values scaled by a norm of all samples: its samples do not stand for themselves."""
 
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.Linear(6, 8), nn.Linear(8, 4)
 
     def forward(self, x, target):
-        largest = torch.cummax(x.detach(), 0).values
-        return nn.functional.mse_loss(self.second(self.first(x) * largest[..., :1]), target)
+        scaled = torch.renorm(x.detach(), 2, 2, 1.0)
+        return nn.functional.mse_loss(self.second(self.first(x) * scaled[..., :1]), target)
 
 
-@pytest.mark.parametrize("axes, wrong", [("b s h -> b s h, b s h", "root/cummax"), ("!b s h -> !b s h, !b s h", None)])
+@pytest.mark.parametrize("axes, wrong", [("b s h -> b s h", "root/renorm"), ("!b !s h -> !b !s h", None)])
 def test_verify_names_the_op_whose_row_is_wrong(axes, wrong):
-    partita.register("aten::cummax", axes)
+    partita.register("aten::renorm", axes)
     torch.manual_seed(0)
-    model = partita.capture(Running(), case()[1], lambda output, batch: output)
+    model = partita.capture(Scaled(), case()[1], lambda output, batch: output)
     answer = partita.verify(model, partita.recipe("dp", model, ranks=2), dtype="float64")
     assert (answer["equal"], answer["first_wrong_op"]) == (wrong is None, wrong)
-    assert wrong is None or answer["first_wrong"]["ranks"] == [1]
+    assert wrong is None or answer["first_wrong"]["ranks"] == [0, 1]
 
 
 def test_a_file_of_rows(tmp_path):
@@ -133,3 +135,16 @@ def test_a_row_that_does_not_fit_is_named(axes, what):
 def test_wrong_uses_end_with_a_sentence(call, what):
     with pytest.raises(partita.InputError, match=what):
         call()
+
+
+def test_a_sum_that_one_of_the_results_holds_is_split(tmp_path):
+    register_both()
+    model = captured()[2]
+    plan = partita.recipe("dp", model, ranks=2)
+    assert partita.verify(model, plan, dtype="float64")["equal"]
+    model.save(tmp_path / "net.model.json")
+    plan.save(tmp_path / "plan.json")
+    told = subprocess.run([command(), "lower", tmp_path / "net.model.json", tmp_path / "plan.json", "--json"],
+                          check=True, capture_output=True)
+    trained = sum(p.numel() for p in case()[0].parameters())
+    assert json.loads(told.stdout)["bytes_sent"] == 2 * 4 * (trained + 1)  # the sums of the gradients and of the loss

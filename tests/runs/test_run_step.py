@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 import partita
@@ -136,6 +137,23 @@ def test_the_callers_modes_do_not_matter():
         assert torch.is_autocast_enabled("cpu") and not torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
     gradients = session.gradients()
     assert not any(gradient.is_inference() for gradient in gradients.values())
+
+
+class Wide(TorchDispatchMode):
+    """Makes every new tensor in float64."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        return func(*args, **{**kwargs, **({"dtype": torch.float64} if kwargs.get("dtype") is torch.float32 else {})})
+
+
+def test_a_session_opens_under_a_dispatch_mode():
+    module, batch, _, model = captured("gpt2")
+    optimizer = {"name": "adamw", "lr": 1e-2}
+    plain = library().Session(model.to_json(), values(module, model), optimizer=optimizer)
+    with Wide():
+        session = library().Session(model.to_json(), values(module, model), optimizer=optimizer)
+    assert [session.step(batch) for _ in range(2)] == [plain.step(batch) for _ in range(2)]
 
 
 def test_wrong_inputs_are_named():

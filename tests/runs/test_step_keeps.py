@@ -267,3 +267,29 @@ def test_the_norm_of_gradients_that_are_gone_is_none():
     step(batch())
     step.module(), step.evaluate(batch())
     assert step.metrics.grad_norm is None
+
+
+class Remembers(nn.Module):
+    """Keeps the mean of its last output in a buffer that it never reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.register_buffer("seen", torch.full((3,), 7.0))
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.seen = y.detach().mean(0)
+        return y.square().sum()
+
+
+@pytest.mark.parametrize("recipe", ["dp", "tp"])
+def test_a_buffer_that_is_written_and_never_read_comes_back(recipe):
+    module, plain, batch = Remembers(), Remembers(), (torch.randn(4, 4),)
+    plain.load_state_dict(module.state_dict())
+    plan = partita.recipe(recipe, partita.capture(module, batch), ranks=2, optimizer="sgd")
+    step = partita.parallelize(module, batch, torch.optim.SGD(module.parameters(), 0.1), plan=plan)
+    assert torch.equal(step.module().seen, torch.full((3,), 7.0))
+    step(batch)
+    plain(*batch)
+    torch.testing.assert_close(step.module().seen, plain.seen)

@@ -16,7 +16,8 @@ NEW_KEYS = ("dtype", "fits", "reserve_bytes", "micro_batch_size", "tokens_per_se
 
 
 def partita(*words, folder=None, **environment):
-    return subprocess.run([PARTITA, *map(str, words)], capture_output=True, text=True, timeout=120, cwd=folder,
+    strict = ["--strict"] if words[0] == "plan" else []
+    return subprocess.run([PARTITA, *map(str, words), *strict], capture_output=True, text=True, timeout=120, cwd=folder,
                           env={**os.environ, **environment})
 
 
@@ -38,6 +39,10 @@ class Answers(unittest.TestCase):
         done = partita(*words, folder=self.folder.name)
         self.assertEqual((done.returncode, done.stderr), (0, ""), words)
         return done.stdout
+
+    def test_a_plan_without_faults_has_no_warnings(self):
+        found = self.ask("plan", "gpt2-tiny", "--cluster", "2xcpu", "--effort", 1)
+        self.assertEqual((found["warnings"], found["left_out"]), ([], 0))
 
     def test_plan_says_dtype_limit_and_throughput(self):
         words = ("plan", "gpt2-tiny", "--cluster", "4xA100-80GB", "--batch", 16, "--effort", 1, "--allow", "ddp,fsdp")

@@ -52,7 +52,7 @@ class Configs(unittest.TestCase):
     def test_notes_are_in_the_json_too_and_said_once(self):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "config.json").write_text(json.dumps(self.CONFIG))
-            done = partita("plan", folder, "--cluster", "2xcpu", "--batch", "4", "--seq", "8", "--json")
+            done = partita("plan", folder, "--cluster", "2xcpu", "--batch", "4", "--seq", "8", "--strict", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         notes = json.loads(done.stdout)["notes"]
         self.assertEqual([note.partition("config.json: ")[2] for note in notes],

@@ -40,7 +40,7 @@ class Files(unittest.TestCase):
         full = "/dev/full: cannot write this file: No space left on device; free some space or write elsewhere"
         self.run_verb(*RECIPE, "-o", "plan.json")
         writers = [(*RECIPE, "-o", "/dev/full"),
-                   ("plan", MODEL, "--cluster", "2xcpu", "--effort", "1", "-o", "/dev/full"),
+                   ("plan", MODEL, "--cluster", "2xcpu", "--effort", "1", "--strict", "-o", "/dev/full"),
                    ("models", "gpt2-tiny", "-o", "/dev/full"),
                    ("lower", MODEL, "plan.json", "-o", "/dev/full"),
                    ("lower", MODEL, "plan.json", "--rank", "0", "-o", "/dev/full"),

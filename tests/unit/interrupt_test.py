@@ -10,9 +10,12 @@ import time
 import unittest
 
 PARTITA = sys.argv.pop(1)
-LLAMA = ("plan", "llama-3.1-405b", "--cluster", "64x8xH100-80GB", "--batch", "512", "--dtype", "bf16", "--effort", "5")
-MIXTRAL = ("plan", "mixtral-8x22b", "--cluster", "16x8xH100-80GB", "--batch", "256", "--dtype", "bf16", "--effort", "5")
-NOTHING_FITS = ("plan", "mixtral-8x7b", "--cluster", "2xA100-80GB", "--batch", "8", "--dtype", "bf16", "--memory", "1GiB")
+LLAMA = ("plan", "llama-3.1-405b", "--cluster", "64x8xH100-80GB", "--batch", "512", "--dtype", "bf16", "--effort", "5",
+         "--strict")
+MIXTRAL = ("plan", "mixtral-8x22b", "--cluster", "16x8xH100-80GB", "--batch", "256", "--dtype", "bf16", "--effort", "5",
+           "--strict")
+NOTHING_FITS = ("plan", "mixtral-8x7b", "--cluster", "2xA100-80GB", "--batch", "8", "--dtype", "bf16", "--memory", "1GiB",
+                "--strict")
 SOON = 3.0  # seconds, on a machine that has more to do
 NO_PLAN = "interrupted: no plan was found yet\n"
 

@@ -172,6 +172,17 @@ TEST(Axes, OfAProductTieRowsAndColumnsAndSumTheRest) {
   EXPECT_TRUE(relation.frozen.empty());
 }
 
+TEST(Axes, SumWhatOneOfTheResultsLacks) {
+  Lettered gradient("b h, b h, h -> b h, h", {{2, 3}, {2, 3}, {3}}, {{2, 3}, {3}});
+  Relation relation;
+  relate_axes(gradient.view, relation);
+  EXPECT_EQ(relation.reduced, std::vector<DimRef>{output_dim(0, 0)});
+  gradient.view.has_out.back() = false;  // nobody asked for it
+  Relation without;
+  relate_axes(gradient.view, without);
+  EXPECT_TRUE(without.reduced.empty());
+}
+
 TEST(Axes, KeepMarkedAndMadeDimensionsWhole) {
   Lettered norm("b !h, !h -> b !h e", {{2, 3}, {3}}, {{2, 3, 5}});
   Relation relation;

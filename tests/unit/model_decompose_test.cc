@@ -54,6 +54,30 @@ TEST(Decompose, AMeanSquaredErrorIsSummedWithItsGradientShared) {
   EXPECT_EQ(backward.ops[1].args[3], Arg::of(int64_t{2}));
 }
 
+TEST(Decompose, OtherLossesOfPairsToo) {
+  Arg x = Arg::of(TensorId{0});
+  for (const char* loss : {"aten.smooth_l1_loss.default", "aten.huber_loss.default",
+                           "aten.soft_margin_loss.default", "aten.binary_cross_entropy.default"}) {
+    Model model = decompose(reducing(loss, {x}, {}));
+    EXPECT_EQ(targets(model), (Targets{loss, "aten.div.Scalar"}));
+    EXPECT_EQ(model.ops[0].args.back(), Arg::of(int64_t{2})) << loss;
+    EXPECT_EQ(model.ops[1].args[1], Arg::of(int64_t{24})) << loss;
+  }
+  Model model = reducing("aten.binary_cross_entropy_backward.default", {x, x}, {4, 6});
+  model.tensors.push_back({.name = "g"});
+  model.ops[0].args[0] = Arg::of(TensorId{2});
+  Model backward = decompose(model);
+  EXPECT_EQ(targets(backward), (Targets{"aten.div.Scalar", "aten.binary_cross_entropy_backward.default"}));
+  EXPECT_EQ(backward.ops[1].args[4], Arg::of(int64_t{2}));
+}
+
+TEST(Decompose, AFillReadsNoValues) {
+  Model model = decompose(reducing("aten.fill.Scalar", {Arg::of(int64_t{3})}, {4, 6}));
+  EXPECT_EQ(targets(model), (Targets{"aten.full.default"}));
+  EXPECT_EQ(model.ops[0].args[1], Arg::of(int64_t{3}));
+  EXPECT_TRUE(inputs_of(model.ops[0]).empty());
+}
+
 // Autograd's way to the gradient of a weight that was used transposed.
 TEST(Decompose, AProductTurnedTwiceIsMadeAsItIsWanted) {
   Model model;

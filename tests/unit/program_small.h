@@ -355,6 +355,8 @@ inline SmallProgram pipeline_program(int microbatches) {
   for (int32_t gradient : {kGw1, kGb1}) small.report(first, Result::kGradient, gradient, {});
   small.report(second, Result::kGradient, kGw2, {});
   small.report(second, Result::kLoss, kLoss, {});
+  for (int32_t parameter : {kW1, kB1}) small.report(first, Result::kParameter, parameter, {});
+  small.report(second, Result::kParameter, kW2, {});
   return small;
 }
 

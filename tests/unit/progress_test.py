@@ -12,8 +12,8 @@ import termios
 import unittest
 
 PARTITA = sys.argv.pop(1)
-PLAN = ("plan", "gpt2-tiny", "--cluster", "2xcpu", "--batch", "16", "--effort", "1")
-NOTHING_FITS = ("plan", "gpt2-tiny", "--cluster", "2xcpu", "--memory", "100KiB", "--effort", "1")
+PLAN = ("plan", "gpt2-tiny", "--cluster", "2xcpu", "--batch", "16", "--strict", "--effort", "1")
+NOTHING_FITS = ("plan", "gpt2-tiny", "--cluster", "2xcpu", "--memory", "100KiB", "--strict", "--effort", "1")
 ERASE = "\r\x1b[K"
 
 

@@ -41,18 +41,47 @@ bool is_pointwise(const Convolution& c) {
   return pixels(c.weight) == 1 && all_are(c.padding, 0) && steps_by_one;
 }
 
-Columns columns_of(const Convolution& c, const OpView& local, std::initializer_list<int> operands) {
+// Where operands of a call stand: convolution(x, w, ...), convolution_backward(gy, x, w, ...).
+struct Places {
+  int x, w, gy = -1;
+};
+
+// PyTorch lets all operands lie as one of x and w does, in two dimensions also place by place.
+struct Layout {
+  const OpView& local;
+  bool turned;
+
+  Layout(const OpView& view, Places at) : local(view), turned(view.turned(at.x) || view.turned(at.w)) {}
+  Bytes bytes(int k) const { return numel(local.in[k]) * dtype_bytes(local.dtype); }
+  Bytes copy(int k) const { return (turned ? local.by_place(k) : local.dense(k)) ? 0 : bytes(k); }
+};
+
+// What one group has of x, which lies as it should. One sample is cut without a copy.
+Bytes cut_of_image(const Layout& lay, const Convolution& c, int x) {
+  bool copied = c.image[0] > 1 || (lay.turned && pixels(c.image) > 1);
+  return copied ? lay.bytes(x) / c.groups : 0;
+}
+
+// What one group has of gy is cut as gy lies, then copied as it should lie.
+Bytes cut_of_gradient(const Layout& lay, const Convolution& c, int gy) {
+  bool turned = lay.local.turned(gy), one = c.result[1] == c.groups || pixels(c.result) == 1;
+  bool cut = c.result[0] > 1 || !lay.local.dense(gy);
+  return (int{cut} + int{turned != lay.turned && !one}) * (lay.bytes(gy) / c.groups);
+}
+
+// The gradient of the input, but in three dimensions, needs no columns.
+Columns columns_of(const Convolution& c, const OpView& local, Places at) {
   constexpr size_t kFlat = 4;
-  Bytes element = dtype_bytes(local.dtype);
-  Columns out{.groups_apart = c.groups > 1 && c.weight.size() <= kFlat};
-  bool only_bias = local.out.size() > 1 && !local.has_out[0] && !local.has_out[1];
-  if (!only_bias && (!is_pointwise(c) || c.weight.size() > kFlat))
-    out.columns = c.image[0] * c.image[1] * pixels(c.weight) * pixels(c.result) * element;
-  for (int k : operands) {
-    Bytes bytes = numel(local.in[k]) * element;
-    if (!local.dense(k)) out.copies += bytes;
-    if (out.groups_apart && c.image[0] > 1) out.cuts += bytes / c.groups;
-  }
+  Layout lay(local, at);
+  Columns out{.copies = lay.copy(at.x) + lay.copy(at.w),
+              .groups_apart = c.groups > 1 && c.weight.size() <= kFlat};
+  bool flat = c.weight.size() <= kFlat, forward = local.out.size() == 1;
+  bool asked = forward || local.has_out[1] || (!flat && local.has_out[0]);
+  if (asked && (!is_pointwise(c) || !flat))
+    out.columns = c.image[0] * c.image[1] * pixels(c.weight) * pixels(c.result) * dtype_bytes(local.dtype);
+  if (out.groups_apart) out.cuts = cut_of_image(lay, c, at.x);
+  if (at.gy >= 0 && out.groups_apart) out.cuts += cut_of_gradient(lay, c, at.gy);
+  if (at.gy >= 0 && !out.groups_apart) out.copies += lay.copy(at.gy);
   return out;
 }
 
@@ -109,11 +138,11 @@ Bytes columns_of_points(const Convolution& c, const OpView& local, Columns found
   return (input ? std::max<Bytes>(found.columns - later, 0) : 0) + found.copies;
 }
 
-Bytes by_aten(const Convolution& c, const OpView& local, std::initializer_list<int> operands) {
+Bytes by_aten(const Convolution& c, const OpView& local, Places at) {
   constexpr size_t kVolume = 5;
   Bytes joined = outputs_of(local);
   if (has_columns(c)) {
-    Columns found = columns_of(c, local, operands);
+    Columns found = columns_of(c, local, at);
     if (c.weight.size() == kVolume && is_pointwise(c)) return columns_of_points(c, local, found);
     return found.together(c.groups, joined);
   }
@@ -131,7 +160,7 @@ bool by_onednn(const Convolution& c, const OpView& local) {
 Bytes convolution_workspace(const OpView& local) {
   Convolution c = local_attributes(local, 3, local.in[0], local.in[1], local.out[0]);
   if (!is_known(local.dtype)) return 0;
-  if (!by_onednn(c, local)) return by_aten(c, local, {0}) + turned_copies(local, 0);
+  if (!by_onednn(c, local)) return by_aten(c, local, {.x = 0, .w = 1}) + turned_copies(local, 0);
   OneDnnConvolution held(c);
   return (c.transposed ? held.making_image() : held.making_result()) - outputs_of(local) +
          dense_copies(local);
@@ -141,7 +170,7 @@ Bytes convolution_workspace(const OpView& local) {
 Bytes convolution_backward_workspace(const OpView& local) {
   Convolution c = local_attributes(local, 4, local.in[1], local.in[2], local.in[0]);
   if (!is_known(local.dtype)) return 0;
-  if (!by_onednn(c, local)) return by_aten(c, local, {0, 1}) + turned_copies(local, 1);
+  if (!by_onednn(c, local)) return by_aten(c, local, {.x = 1, .w = 2, .gy = 0}) + turned_copies(local, 1);
   OneDnnConvolution held(c);
   Bytes element = dtype_bytes(local.dtype), most = 0, input = 0;
   if (local.has_out[0]) {

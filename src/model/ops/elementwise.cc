@@ -1,30 +1,20 @@
-#include <algorithm>
-#include <array>
+#include "model/ops/elementwise.h"
 
-#include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
 namespace partita {
-namespace {
-
-// A number in a tensor's place makes add, sub and where affine, not linear: x + 1 summed over n ranks adds n.
-template <int... Operands>
-void jointly_linear(const OpView& op, Relation& relation) {
-  relate_broadcast(op, relation);
-  constexpr std::array<int, sizeof...(Operands)> kSet{Operands...};
-  if (op.in.size() > static_cast<size_t>(*std::max_element(kSet.begin(), kSet.end())))
-    relation.linear.push_back({Operands...});
-}
-
-void linear_in_each(const OpView& op, Relation& relation) {
-  relate_broadcast(op, relation);
-  for (size_t k = 0; k < op.in.size(); ++k) relation.linear.push_back({static_cast<int>(k)});
-}
 
 void linear_in_first(const OpView& op, Relation& relation) {
   relate_broadcast(op, relation);
   // 2 / x has its only tensor in the second place.
   if (!op.op->args.empty() && op.op->args[0].kind == Arg::kTensor) relation.linear.push_back({0});
+}
+
+namespace {
+
+void linear_in_each(const OpView& op, Relation& relation) {
+  relate_broadcast(op, relation);
+  for (size_t k = 0; k < op.in.size(); ++k) relation.linear.push_back({static_cast<int>(k)});
 }
 
 // Rounding to whole numbers or to a truth value is not linear.
@@ -43,6 +33,12 @@ void relate_division(const OpView& op, Relation& relation) {
 void relate_masked_fill(const OpView& op, Relation& relation) {
   relate_broadcast(op, relation);
   if (number_argument(*op.op, 2, "value", 1) == 0) relation.linear.push_back({0});
+}
+
+// Filling with a number reads only the shape; with zeros it is linear.
+void relate_fill(const OpView& op, Relation& relation) {
+  relate_broadcast(op, relation);
+  if (number_argument(*op.op, 1, "value", 0) == 0) relation.linear.push_back({0});
 }
 
 // copy and fill take only the shape of their first operand.
@@ -77,9 +73,15 @@ constexpr Row kRows[] = {
     {.target = "aten.div.Tensor_mode", .relate = relate_division},
     {.target = "aten.where.self", .relate = jointly_linear<1, 2>},
     {.target = "aten.masked_fill.Scalar", .relate = relate_masked_fill},
-    {.target = "aten.copy.default", .relate = relate_overwrite},
+    {.target = "aten.masked_fill.Tensor", .relate = jointly_linear<0, 2>},
+    {.target = "aten.copy.default", .relate = relate_overwrite, .copies_storage = true},
     {.target = "aten.fill.Tensor", .relate = relate_overwrite},
-    {.target = "aten.gelu_backward.default", .relate = linear_in_first, .result = Row::kSameDType},
+    {.target = "aten.fill.Scalar", .relate = relate_fill, .result = Row::kSameDType},
+    {.target = "aten.zero.default", .relate = relate_fill, .result = Row::kSameDType},
+    {.target = "aten.gelu_backward.default",
+     .relate = linear_in_first,
+     .workspace = gelu_backward_workspace,
+     .result = Row::kSameDType},
     {.target = "aten.silu_backward.default", .relate = linear_in_first, .result = Row::kSameDType},
     {.target = "aten.tanh_backward.default", .relate = linear_in_first, .result = Row::kSameDType},
     {.target = "aten.sigmoid_backward.default", .relate = linear_in_first, .result = Row::kSameDType},
@@ -87,7 +89,9 @@ constexpr Row kRows[] = {
     {.target = "aten.softplus_backward.default", .relate = linear_in_first},
     {.target = "aten.hardtanh_backward.default", .relate = linear_in_first},
     {.target = "aten.leaky_relu_backward.default", .relate = linear_in_first},
-    {.target = "aten.log_sigmoid_forward.default", .relate = relate_log_sigmoid},
+    {.target = "aten.log_sigmoid_forward.default",
+     .relate = relate_log_sigmoid,
+     .workspace = first_copy_workspace},
     {.target = "aten.log_sigmoid_backward.default", .relate = relate_log_sigmoid_backward},
     {.target = "aten.add.Scalar", .relate = relate_broadcast},
     {.target = "aten.sub.Scalar", .relate = relate_broadcast},

@@ -1,4 +1,5 @@
 #include "model/ops/common.h"
+#include "model/ops/planes.h"
 #include "model/ops/workspace.h"
 
 namespace partita {
@@ -31,6 +32,35 @@ void relate_embedding_backward(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
+void freeze_all_but_width(const OpView& op, Relation& r) {
+  auto freeze = [&](const Operands& operands, DimOf dim) {
+    for (size_t k = 0; k < operands.size(); ++k)
+      for (int64_t d = 0; d < static_cast<int64_t>(operands[static_cast<int64_t>(k)].size()); ++d)
+        if (d != 1) r.freeze(dim(static_cast<int>(k), d), "bags take rows from anywhere in the table");
+  };
+  freeze(op.in, input_dim);
+  freeze(op.out, output_dim);
+}
+
+// _embedding_bag(table, indices, offsets, ...): "v h, n, b -> b h, n, b, b"; at a maximum the last is "b h",
+// the row that gave it.
+void relate_embedding_bag(const OpView& op, Relation& r) {
+  r.same(input_dim(0, 1), output_dim(0, 1));
+  bool largest = op.out_rank(3) == 2;
+  if (largest) r.same(output_dim(0, 1), output_dim(3, 1));
+  freeze_all_but_width(op, r);
+  r.reads = {{1, {1, 2}}, {2, {1, 2}}};
+  if (!largest) r.reads[3] = {1, 2};
+}
+
+// _embedding_bag_backward(grad, indices, offsets, bags, sizes, maxima, ...): "b h, n, b, n, b, b -> v h"
+void relate_embedding_bag_backward(const OpView& op, Relation& r) {
+  r.same(input_dim(0, 1), output_dim(0, 1));
+  if (op.in_rank(5) == 2) r.same(input_dim(5, 1), output_dim(0, 1));
+  freeze_all_but_width(op, r);
+  r.linear = {{0}};
+}
+
 constexpr Row kRows[] = {
     {.target = "aten.embedding.default",
      .relate = relate_embedding,
@@ -40,6 +70,16 @@ constexpr Row kRows[] = {
      .relate = relate_embedding_backward,
      .workspace = embedding_backward_workspace,
      .accumulates = [](const Op& op) { return !bool_argument(op, 4, "scale_grad_by_freq", false); },
+     .result = Row::kSameDType},
+    {.target = "aten._embedding_bag.default",
+     .relate = relate_embedding_bag,
+     .workspace = embedding_bag_workspace,
+     .retained = embedding_bag_retained,
+     .keeper = 1,
+     .result = Row::kSameDType},
+    {.target = "aten._embedding_bag_backward.default",
+     .relate = relate_embedding_bag_backward,
+     .workspace = embedding_bag_backward_workspace,
      .result = Row::kSameDType},
 };
 

@@ -52,27 +52,36 @@ void relate_nll_backward(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
-// mse_loss(x, y, reduction)
-void relate_mse(const OpView& op, Relation& r) {
-  int64_t reduction = reduction_of(op, 2);
-  for (int64_t d = 0; d < op.in_rank(0); ++d) {
-    r.same(input_dim(0, d), input_dim(1, d));
-    if (reduction == kNone)
-      r.same(input_dim(0, d), output_dim(0, d));
-    else if (reduction == kMean)
+// (x, y[, weight], reduction): one number of each pair, their sum or their mean
+template <size_t Reduction>
+void relate_pairs(const OpView& op, Relation& r) {
+  int64_t reduction = reduction_of(op, Reduction), rank = op.in_rank(0);
+  if (reduction == kNone) return relate_broadcast(op, r);
+  for (size_t k = 1; k < op.in.size(); ++k)
+    for (int64_t d = 0, at = rank - op.in_rank(static_cast<int>(k)); d + at < rank; ++d)
+      if (op.in[k][d] == op.in[0][d + at]) r.same(input_dim(0, d + at), input_dim(static_cast<int>(k), d));
+  for (int64_t d = 0; d < rank; ++d) {
+    if (reduction == kMean)
       r.freeze(input_dim(0, d), "a mean divides by the whole size");
     else
       r.reduced.push_back(input_dim(0, d));
   }
 }
 
-// mse_loss_backward(grad, x, y, reduction): 2 grad (x - y), divided by the whole size for a mean
-void relate_mse_backward(const OpView& op, Relation& r) {
+// (grad, x, y[, weight], reduction), divided by the whole size for a mean
+template <size_t Reduction>
+void relate_pairs_backward(const OpView& op, Relation& r) {
   relate_broadcast(op, r);
-  if (reduction_of(op, 3) == kMean)
+  if (reduction_of(op, Reduction) == kMean)
     for (int64_t d = 0; d < op.out_rank(0); ++d)
       r.freeze(output_dim(0, d), "a mean divides by the whole size");
-  r.linear = {{0}, {1, 2}};
+  r.linear = {{0}};
+}
+
+// mse_loss_backward(grad, x, y, reduction): 2 grad (x - y)
+void relate_mse_backward(const OpView& op, Relation& r) {
+  relate_pairs_backward<3>(op, r);
+  r.linear.push_back({1, 2});
 }
 
 constexpr Row kRows[] = {
@@ -81,10 +90,33 @@ constexpr Row kRows[] = {
     {.target = "aten.nll_loss2d_forward.default", .relate = relate_nll},
     {.target = "aten.nll_loss2d_backward.default", .relate = relate_nll_backward},
     {.target = "aten.mse_loss.default",
-     .relate = relate_mse,
+     .relate = relate_pairs<2>,
      .workspace = squared_error_workspace,
      .retained = squared_error_retained},
-    {.target = "aten.mse_loss_backward.default", .relate = relate_mse_backward},
+    {.target = "aten.mse_loss_backward.default",
+     .relate = relate_mse_backward,
+     .workspace = promoted_workspace},
+    {.target = "aten.smooth_l1_loss.default",
+     .relate = relate_pairs<2>,
+     .workspace = squared_error_workspace,
+     .retained = squared_error_retained},
+    {.target = "aten.smooth_l1_loss_backward.default", .relate = relate_pairs_backward<3>},
+    {.target = "aten.huber_loss.default", .relate = relate_pairs<2>, .workspace = huber_workspace},
+    {.target = "aten.huber_loss_backward.default", .relate = relate_pairs_backward<3>},
+    {.target = "aten.soft_margin_loss.default",
+     .relate = relate_pairs<2>,
+     .workspace = soft_margin_workspace,
+     .retained = squared_error_retained},
+    {.target = "aten.soft_margin_loss_backward.default",
+     .relate = relate_pairs_backward<3>,
+     .workspace = soft_margin_backward_workspace},
+    {.target = "aten.binary_cross_entropy.default",
+     .relate = relate_pairs<3>,
+     .workspace = cross_entropy_workspace,
+     .retained = squared_error_retained},
+    {.target = "aten.binary_cross_entropy_backward.default",
+     .relate = relate_pairs_backward<4>,
+     .workspace = cross_entropy_backward_workspace},
 };
 
 }  // namespace

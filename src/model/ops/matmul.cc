@@ -52,6 +52,47 @@ void relate_baddbmm(const OpView& op, Relation& r) {
   add_bias(op, r);
 }
 
+// mv: "m k, k -> m".
+void relate_mv(const OpView&, Relation& r) {
+  r.same(input_dim(0, 0), output_dim(0, 0));
+  r.same(input_dim(0, 1), input_dim(1, 0));
+  r.reduced = {input_dim(0, 1)};
+  r.linear = {{0}, {1}};
+}
+
+// addmv: "bias, m k, k -> m".
+void relate_addmv(const OpView& op, Relation& r) {
+  r.same(input_dim(1, 0), output_dim(0, 0));
+  r.same(input_dim(1, 1), input_dim(2, 0));
+  r.reduced = {input_dim(1, 1)};
+  add_bias(op, r);
+}
+
+// dot: "k, k -> ".
+void relate_dot(const OpView&, Relation& r) {
+  r.same(input_dim(0, 0), input_dim(1, 0));
+  r.reduced = {input_dim(0, 0)};
+  r.linear = {{0}, {1}};
+}
+
+// addbmm: "bias, b m k, b k n -> m n".
+void relate_addbmm(const OpView& op, Relation& r) {
+  r.same(input_dim(1, 0), input_dim(2, 0));
+  r.same(input_dim(1, 1), output_dim(0, 0));
+  r.same(input_dim(1, 2), input_dim(2, 1));
+  r.same(input_dim(2, 2), output_dim(0, 1));
+  r.reduced = {input_dim(1, 0), input_dim(1, 2)};
+  add_bias(op, r);
+}
+
+// linalg_cross(x, y, dim): products of the others of three numbers.
+void relate_cross(const OpView& op, Relation& r) {
+  relate_broadcast(op, r);
+  int64_t dim = wrap_dim(int_argument(*op.op, 2, "dim", -1), op.out_rank(0));
+  r.freeze(output_dim(0, dim), "each number is made of the two others");
+  r.linear = {{0}, {1}};
+}
+
 Flops product_flops(const OpView& op, int left) {
   return 2.0 * static_cast<Flops>(numel(op.out[0])) * static_cast<Flops>(op.in[left].back());
 }
@@ -75,6 +116,11 @@ constexpr Row kRows[] = {
      .relate = relate_baddbmm,
      .flops = [](const OpView& op) { return product_flops(op, 1); },
      .result = Row::kSameDType},
+    {.target = "aten.mv.default", .relate = relate_mv, .result = Row::kSameDType},
+    {.target = "aten.addmv.default", .relate = relate_addmv, .result = Row::kSameDType},
+    {.target = "aten.dot.default", .relate = relate_dot, .result = Row::kSameDType},
+    {.target = "aten.addbmm.default", .relate = relate_addbmm, .result = Row::kSameDType},
+    {.target = "aten.linalg_cross.default", .relate = relate_cross, .result = Row::kSameDType},
 };
 
 }  // namespace

@@ -1,46 +1,89 @@
-#include "model/ops/common.h"
+#include "model/ops/planes.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
 
 constexpr const char* kWindows = "windows reach across pieces";
 
-// Batch and channels, whatever stands before the two image dimensions, are free.
-void relate_planes(DimRef (*a)(int, int64_t), int i, DimRef (*b)(int, int64_t), int j, int64_t rank,
-                   Relation& r) {
-  for (int64_t d = 0; d < rank; ++d) {
-    if (d < rank - 2) {
-      r.same(a(i, d), b(j, d));
-    } else {
-      r.freeze(a(i, d), kWindows);
-      r.freeze(b(j, d), kWindows);
-    }
-  }
-}
-
 // max_pool2d_with_indices(x, ...) -> y, where in its plane each maximum was
+template <int64_t Places>
 void relate_max_pool(const OpView& op, Relation& r) {
-  for (int o : {0, 1}) relate_planes(input_dim, 0, output_dim, o, op.in_rank(0), r);
+  for (int o : {0, 1}) relate_planes(input_dim, 0, output_dim, o, op.in_rank(0), Places, kWindows, r);
 }
 
-// avg_pool2d(x, ...)
+// avg_pool2d(x, ...), _adaptive_avg_pool2d(x, ...)
+template <int64_t Places>
 void relate_mean_pool(const OpView& op, Relation& r) {
-  relate_planes(input_dim, 0, output_dim, 0, op.in_rank(0), r);
+  relate_planes(input_dim, 0, output_dim, 0, op.in_rank(0), Places, kWindows, r);
   r.linear = {{0}};
 }
 
-// (grad, x, ...[, indices]) -> gx
+// (grad, x, ...[, indices]) -> gx; and max_unpool2d(x, indices, ...), which is the gradient of a max pool
+template <int64_t Places>
 void relate_pool_backward(const OpView& op, Relation& r) {
   for (size_t k = 0; k < op.in.size(); ++k)
-    relate_planes(input_dim, static_cast<int>(k), output_dim, 0, op.out_rank(0), r);
+    relate_planes(input_dim, static_cast<int>(k), output_dim, 0, op.out_rank(0), Places, kWindows, r);
+  r.linear = {{0}};
+}
+
+// (grad, x, ..., indices) -> gx, where the kernel follows the indices alone: gradients of windows add up.
+template <int64_t Places>
+void relate_indices_backward(const OpView& op, Relation& r) {
+  relate_planes(input_dim, 1, output_dim, 0, op.out_rank(0), Places, kWindows, r);
+  for (int64_t d = 0; d < op.in_rank(0); ++d) {
+    r.same(input_dim(0, d), input_dim(2, d));
+    if (d < op.in_rank(0) - Places)
+      r.same(input_dim(0, d), output_dim(0, d));
+    else
+      r.reduced.push_back(input_dim(0, d));
+  }
   r.linear = {{0}};
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.max_pool2d_with_indices.default", .relate = relate_max_pool},
-    {.target = "aten.max_pool2d_with_indices_backward.default", .relate = relate_pool_backward},
-    {.target = "aten.avg_pool2d.default", .relate = relate_mean_pool},
-    {.target = "aten.avg_pool2d_backward.default", .relate = relate_pool_backward},
+    {.target = "aten.max_pool2d_with_indices.default",
+     .relate = relate_max_pool<2>,
+     .workspace = image_copy_workspace},
+    {.target = "aten.max_pool2d_with_indices_backward.default",
+     .relate = relate_pool_backward<2>,
+     .workspace = image_backward_workspace},
+    {.target = "aten.max_pool3d_with_indices.default",
+     .relate = relate_max_pool<3>,
+     .workspace = image_copy_workspace},
+    {.target = "aten.max_pool3d_with_indices_backward.default",
+     .relate = relate_indices_backward<3>,
+     .workspace = image_backward_workspace},
+    {.target = "aten.avg_pool2d.default", .relate = relate_mean_pool<2>, .workspace = image_copy_workspace},
+    {.target = "aten.avg_pool2d_backward.default",
+     .relate = relate_pool_backward<2>,
+     .workspace = image_backward_workspace},
+    {.target = "aten.avg_pool3d.default", .relate = relate_mean_pool<3>, .workspace = image_copy_workspace},
+    {.target = "aten.avg_pool3d_backward.default",
+     .relate = relate_pool_backward<3>,
+     .workspace = image_backward_workspace},
+    {.target = "aten._adaptive_avg_pool2d.default",
+     .relate = relate_mean_pool<2>,
+     .workspace = image_copy_workspace},
+    {.target = "aten._adaptive_avg_pool2d_backward.default",
+     .relate = relate_pool_backward<2>,
+     .workspace = image_backward_workspace},
+    {.target = "aten._adaptive_avg_pool3d.default", .relate = relate_mean_pool<3>},
+    {.target = "aten._adaptive_avg_pool3d_backward.default",
+     .relate = relate_pool_backward<3>,
+     .workspace = image_backward_workspace},
+    {.target = "aten.adaptive_max_pool2d.default",
+     .relate = relate_max_pool<2>,
+     .workspace = image_copy_workspace},
+    {.target = "aten.adaptive_max_pool2d_backward.default",
+     .relate = relate_indices_backward<2>,
+     .workspace = image_copy_workspace},
+    {.target = "aten.adaptive_max_pool3d.default", .relate = relate_max_pool<3>},
+    {.target = "aten.adaptive_max_pool3d_backward.default",
+     .relate = relate_indices_backward<3>,
+     .workspace = image_backward_workspace},
+    {.target = "aten.max_unpool2d.default", .relate = relate_pool_backward<2>},
+    {.target = "aten.max_unpool3d.default", .relate = relate_pool_backward<3>},
 };
 
 }  // namespace

@@ -43,6 +43,11 @@ void relate_sum_all(const OpView& op, Relation& r) {
   r.linear = {{0}};
 }
 
+// count_nonzero(x): counts add up, though what is counted is not linear.
+void relate_count(const OpView& op, Relation& r) {
+  for (int64_t d = 0; d < op.in_rank(0); ++d) r.reduced.push_back(input_dim(0, d));
+}
+
 void relate_mean_all(const OpView& op, Relation& r) {
   for (int64_t d = 0; d < op.in_rank(0); ++d) r.freeze(input_dim(0, d), "a mean divides by the whole size");
   r.linear = {{0}};
@@ -51,6 +56,7 @@ void relate_mean_all(const OpView& op, Relation& r) {
 constexpr Row kRows[] = {
     {.target = "aten.sum.dim_IntList", .relate = relate_sum, .workspace = conversion_workspace},
     {.target = "aten.sum.default", .relate = relate_sum_all, .workspace = conversion_workspace},
+    {.target = "aten.count_nonzero.default", .relate = relate_count},
     {.target = "aten.mean.dim", .relate = relate_mean, .workspace = mean_workspace},
     {.target = "aten.mean.default", .relate = relate_mean_all, .workspace = mean_workspace},
 };

@@ -1,6 +1,7 @@
 // Ops that write a smaller tensor into a bigger one.
 #include "model/ops/common.h"
 #include "model/ops/slice_arguments.h"
+#include "model/ops/workspace.h"
 
 namespace partita {
 namespace {
@@ -45,6 +46,21 @@ void relate_scatter_add(const OpView& op, Relation& r) {
   r.linear = {{0, 2}};
 }
 
+// scatter_reduce(x, dim, index, source, reduce, include_self). A sum that keeps what x has is scatter_add.
+void relate_scatter_reduce(const OpView& op, Relation& r) {
+  const std::string& reduce = argument(*op.op, 4, "reduce").text;
+  bool keeps = bool_argument(*op.op, 5, "include_self", true);
+  if (reduce == "sum" && keeps) return relate_scatter_add(op, r);
+  relate_scatter_of(op, false, r);
+  if (reduce == "sum" || reduce == "mean") r.linear = {{0, 2}};
+}
+
+// scatter(x, dim, index, source, reduce)
+void relate_scatter_with(const OpView& op, Relation& r) {
+  if (argument(*op.op, 4, "reduce").text == "add") return relate_scatter_add(op, r);
+  relate_scatter_of(op, false, r);
+}
+
 // select_scatter(x, source, dim, index)
 void relate_select_scatter(const OpView& op, Relation& r) {
   int64_t dim = wrap_dim(int_argument(*op.op, 2, "dim", 0), op.in_rank(0));
@@ -79,10 +95,15 @@ constexpr Row kRows[] = {
     {.target = "aten.scatter.src", .relate = relate_scatter},
     {.target = "aten.scatter.value", .relate = relate_scatter},
     {.target = "aten.scatter_add.default", .relate = relate_scatter_add},
-    {.target = "aten.select_scatter.default", .relate = relate_select_scatter},
+    {.target = "aten.scatter.reduce", .relate = relate_scatter_with},
+    {.target = "aten.scatter_reduce.two",
+     .relate = relate_scatter_reduce,
+     .workspace = scatter_mean_workspace},
+    {.target = "aten.select_scatter.default", .relate = relate_select_scatter, .copies_storage = true},
     {.target = "aten.slice_scatter.default",
      .relate = relate_slice_scatter,
-     .localize = localize_slice_scatter},
+     .localize = localize_slice_scatter,
+     .copies_storage = true},
 };
 
 }  // namespace

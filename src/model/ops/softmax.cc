@@ -18,11 +18,15 @@ void relate_softmax_backward(const OpView& op, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten._softmax.default", .relate = relate_softmax},
-    {.target = "aten._log_softmax.default", .relate = relate_softmax},
+    {.target = "aten._softmax.default", .relate = relate_softmax, .workspace = first_copy_workspace},
+    {.target = "aten._log_softmax.default", .relate = relate_softmax, .workspace = first_copy_workspace},
     {.target = "aten._safe_softmax.default", .relate = relate_softmax, .workspace = safe_softmax_workspace},
-    {.target = "aten._softmax_backward_data.default", .relate = relate_softmax_backward},
-    {.target = "aten._log_softmax_backward_data.default", .relate = relate_softmax_backward},
+    {.target = "aten._softmax_backward_data.default",
+     .relate = relate_softmax_backward,
+     .workspace = two_copies_workspace},
+    {.target = "aten._log_softmax_backward_data.default",
+     .relate = relate_softmax_backward,
+     .workspace = two_copies_workspace},
 };
 
 }  // namespace

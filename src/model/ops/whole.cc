@@ -59,10 +59,21 @@ void relate_topk(const OpView& op, Relation& r) {
                "the largest of the whole dimension", r);
 }
 
+// (x, dim): each place of the result looks at all places before it, or at all.
+void relate_dim(const OpView& op, Relation& r) {
+  relate_along(op, {wrap_dim(int_argument(*op.op, 1, "dim", -1), op.in_rank(0))},
+               "each place depends on others of the dimension", r);
+}
+
 void relate_cumsum(const OpView& op, Relation& r) {
-  relate_along(op, {wrap_dim(int_argument(*op.op, 1, "dim", 0), op.in_rank(0))},
-               "each sum holds all before it", r);
+  relate_dim(op, r);
   r.linear = {{0}};
+}
+
+// sort.stable(x, stable, dim, descending)
+void relate_sort_stable(const OpView& op, Relation& r) {
+  relate_along(op, {wrap_dim(int_argument(*op.op, 2, "dim", -1), op.in_rank(0))},
+               "each place depends on others of the dimension", r);
 }
 
 void relate_flip(const OpView& op, Relation& r) {
@@ -88,6 +99,29 @@ void relate_max_dim(const OpView& op, Relation& r) {
                  r);
 }
 
+// (x, k, dim, keepdim)
+void relate_kth(const OpView& op, Relation& r) {
+  relate_without(op, {wrap_dim(int_argument(*op.op, 2, "dim", -1), op.in_rank(0))},
+                 bool_argument(*op.op, 3, "keepdim", false), "one of the whole dimension in order", r);
+}
+
+// (x, dim, keepdim), the last dimension where none is named
+void relate_one_of(const OpView& op, Relation& r) {
+  relate_without(op, {wrap_dim(int_argument(*op.op, 1, "dim", -1), op.in_rank(0))},
+                 bool_argument(*op.op, 2, "keepdim", false), "one number of the whole dimension", r);
+}
+
+// (x, dim, correction, keepdim)
+void relate_variance(const OpView& op, Relation& r) {
+  relate_without(op, dims_argument(op, 1, "dim"), bool_argument(*op.op, 3, "keepdim", false),
+                 "distances from the mean of the whole", r);
+}
+
+// (x): one number of all elements
+void relate_all(const OpView& op, Relation& r) {
+  relate_without(op, all_dims(op.in_rank(0)), false, "one number of all elements", r);
+}
+
 void relate_norm(const OpView& op, Relation& r) {
   Dims dims = dims_argument(op, 2, "dim");
   relate_without(op, dims, bool_argument(*op.op, 3, "keepdim", false), "a root of the whole sum", r);
@@ -95,7 +129,13 @@ void relate_norm(const OpView& op, Relation& r) {
 
 constexpr Row kRows[] = {
     {.target = "aten.topk.default", .relate = relate_topk},
-    {.target = "aten.cumsum.default", .relate = relate_cumsum},
+    {.target = "aten.cumsum.default", .relate = relate_cumsum, .workspace = conversion_workspace},
+    {.target = "aten.cumprod.default", .relate = relate_dim, .workspace = conversion_workspace},
+    {.target = "aten.cummax.default", .relate = relate_dim},
+    {.target = "aten.cummin.default", .relate = relate_dim},
+    {.target = "aten.logcumsumexp.default", .relate = relate_dim},
+    {.target = "aten.sort.default", .relate = relate_dim, .workspace = sort_workspace},
+    {.target = "aten.sort.stable", .relate = relate_sort_stable, .workspace = sort_workspace},
     {.target = "aten.flip.default", .relate = relate_flip},
     {.target = "aten.roll.default", .relate = relate_roll, .workspace = roll_workspace},
     {.target = "aten.tril.default", .relate = relate_triangle},
@@ -103,7 +143,26 @@ constexpr Row kRows[] = {
     {.target = "aten.max.dim", .relate = relate_max_dim},
     {.target = "aten.amax.default", .relate = relate_max_dim},
     {.target = "aten.argmax.default", .relate = relate_max_dim},
+    {.target = "aten.min.dim", .relate = relate_max_dim},
+    {.target = "aten.amin.default", .relate = relate_max_dim},
+    {.target = "aten.argmin.default", .relate = relate_max_dim},
+    {.target = "aten.max.default", .relate = relate_all, .workspace = first_copy_workspace},
+    {.target = "aten.min.default", .relate = relate_all, .workspace = first_copy_workspace},
+    {.target = "aten.median.default", .relate = relate_all, .workspace = median_workspace},
+    {.target = "aten.median.dim", .relate = relate_one_of, .workspace = median_workspace},
+    {.target = "aten.nanmedian.dim", .relate = relate_one_of, .workspace = median_workspace},
+    {.target = "aten.mode.default", .relate = relate_one_of},
+    {.target = "aten.kthvalue.default", .relate = relate_kth, .workspace = kth_workspace},
+    {.target = "aten.prod.default", .relate = relate_all},
+    {.target = "aten.prod.dim_int", .relate = relate_one_of},
+    {.target = "aten.any.dim", .relate = relate_one_of},
+    {.target = "aten.all.dim", .relate = relate_one_of},
+    {.target = "aten.logsumexp.default", .relate = relate_max_dim, .workspace = log_sum_workspace},
+    {.target = "aten.var.correction", .relate = relate_variance},
+    {.target = "aten.std.correction", .relate = relate_variance},
+    {.target = "aten.var_mean.correction", .relate = relate_variance},
     {.target = "aten.linalg_vector_norm.default", .relate = relate_norm},
+    {.target = "aten.norm.ScalarOpt_dim", .relate = relate_norm},
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "run/api.h"
 
-#include <algorithm>
 #include <memory>
 
 #include "base/error.h"
-#include "run/compare.h"
+#include "run/reference.h"
+#include "run/run_comparison.h"
 #include "run/session.h"
 #include "run/torch/measure.h"
 #include "run/torch/measure_moves.h"
@@ -27,10 +27,10 @@ class Supply {
     return views;
   }
 
-  /// The batch of step `step`, counted from 0.
-  StepReport step(Session& session, int64_t step) const {
-    if (!request_.batches.empty()) return session.step(request_.batches[step]);
-    return session.step(views_of(draw_batch(model_, step, request_.batch)));
+  /// Takes step `step` of a session or a reference, counted from 0, on its batch.
+  auto step(auto& taker, int64_t step) const {
+    if (!request_.batches.empty()) return taker.step(request_.batches[step]);
+    return taker.step(views_of(draw_batch(model_, step, request_.batch)));
   }
 
  private:
@@ -62,40 +62,38 @@ NextStep start(const Runnable& runnable, const RunRequest& request) {
   };
 }
 
-void take_worst(double error, const std::string& name, double& kind_worst, VerifyReport& report) {
-  kind_worst = std::max(kind_worst, error);
-  if (error <= report.worst_error) return;
-  report.worst_error = error;
-  report.worst_parameter = name;
+std::vector<StepValues> reference(const Intended& intended, const RunRequest& request) {
+  Supply supply(intended.model, request);
+  Reference one(intended, supply.weights(), request.options.threads_per_rank);
+  std::vector<StepValues> steps;
+  for (int64_t step = 0; step < request.steps; ++step) steps.push_back(supply.step(one, step));
+  return steps;
 }
 
-void compare(const HostTensors& values, const HostTensors& reference, double floor, double& kind_worst,
-             VerifyReport& report) {
-  for (const auto& [name, error] : relative_errors(values, reference, floor))
-    take_worst(error, name, kind_worst, report);
-}
-
-VerifyReport verify(const Runnable& plan, const Runnable& reference, const VerifyRequest& request) {
-  Supply supply(reference.model, request.run);
-  Session tried(plan, supply.weights(), request.run.options);
-  Session one(reference, supply.weights(), request.run.options);
-  VerifyReport report;
+/// Runs the step beside what `expected` gives for each of its steps.
+VerifyReport run_beside(const Runnable& runnable, const Intended& intended, const Supply& supply,
+                        const VerifyRequest& request, const std::function<StepValues(int64_t)>& expected) {
+  Session tried(runnable, supply.weights(), request.run.options);
+  RunComparison comparison(intended.optimizer, supply.weights(), request.tolerance, request.floor);
   for (int64_t step = 0; step < request.run.steps; ++step) {
-    double loss = supply.step(tried, step).loss, expected = supply.step(one, step).loss;
-    HostTensor got = from_doubles({}, DType::kFloat64, {loss}),
-               want = from_doubles({}, DType::kFloat64, {expected});
-    take_worst(relative_errors({{"loss", got}}, {{"loss", want}}, request.floor).at("loss"), "loss",
-               report.loss_error, report);
-    Values values = tried.values(), wanted = one.values();
-    compare(values.gradients, wanted.gradients, request.floor, report.max_grad_error, report);
-    compare(values.parameters, wanted.parameters, request.floor, report.max_param_error, report);
-    compare(values.buffers, wanted.buffers, request.floor, report.max_buffer_error, report);
-    report.disagreement = std::max(report.disagreement, values.disagreement);
+    StepReport done = supply.step(tried, step);
+    comparison.add({done.loss, done.skipped, tried.values()}, expected(step));
   }
-  report.tolerance = request.tolerance;
-  report.equal = report.worst_error <= request.tolerance && report.disagreement <= request.tolerance;
+  VerifyReport report = comparison.report();
   report.peak_bytes = tried.peak_bytes();
   return report;
+}
+
+VerifyReport verify(const Runnable& step, const Intended& intended, const VerifyRequest& request) {
+  Supply supply(intended.model, request.run);
+  Reference one(intended, supply.weights(), request.run.options.threads_per_rank);
+  return run_beside(step, intended, supply, request, [&](int64_t k) { return supply.step(one, k); });
+}
+
+VerifyReport judge(const Runnable& step, const Intended& intended, const std::vector<StepValues>& expected,
+                   const VerifyRequest& request) {
+  return run_beside(step, intended, Supply(intended.model, request.run), request,
+                    [&](int64_t k) { return expected.at(k); });
 }
 
 std::optional<WrongOp> locate(const KnownStep& tried, const KnownStep& one, const Model& model,
@@ -126,7 +124,7 @@ StepMeasure measure(const Model& model, const HostViews& given) {
   return measure_step(model, values);
 }
 
-constexpr RunApi kApi = {run, start, verify, locate, measure, measure_moves};
+constexpr RunApi kApi = {run, start, reference, verify, judge, locate, measure, measure_moves};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "model/row.h"
 #include "run/torch/accumulation.h"
 #include "run/torch/argument.h"
 #include "run/torch/view.h"
@@ -163,6 +164,48 @@ void put(const Slots& slots, Slot slot, at::Tensor value) {
   if (slot.index >= 0) slots[slot] = std::move(value);
 }
 
+// Storages that are told apart even after they are freed.
+using Storages = std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>>;
+
+void note(const at::Tensor& tensor, Storages& storages) {
+  if (tensor.defined() && tensor.has_storage()) storages.push_back(tensor.storage().getWeakStorageImpl());
+}
+
+Storages storages_of(const torch::jit::Stack& stack) {
+  Storages storages;
+  for (const c10::IValue& value : stack) {
+    if (value.isTensor()) note(value.toTensor(), storages);
+    if (value.isTensorList())
+      for (const at::Tensor& tensor : value.toTensorVector()) note(tensor, storages);
+  }
+  return storages;
+}
+
+// An op may return what it was given, whatever its schema says; the Program counts on a tensor of its own.
+at::Tensor own(at::Tensor value, Storages& others) {
+  if (!value.defined() || !value.has_storage()) return value;
+  const c10::StorageImpl* storage = value.storage().unsafeGetStorageImpl();
+  bool shared = std::any_of(others.begin(), others.end(),
+                            [&](const auto& other) { return other._unsafe_get_target() == storage; });
+  if (shared) value = value.clone();
+  note(value, others);
+  return value;
+}
+
+std::vector<at::Tensor> results_of(torch::jit::Stack& stack, size_t count, bool spreads) {
+  std::vector<at::Tensor> values;
+  if (spreads) {
+    values = stack[0].toTensorVector();
+    if (values.size() < count)
+      throw RunError(fmt::format("returned {} tensors, {} wanted", values.size(), count));
+  } else {
+    for (size_t i = 0; i < count; ++i)
+      values.push_back(stack[i].isNone() ? at::Tensor() : std::move(stack[i]).toTensor());
+  }
+  stack.clear();
+  return values;
+}
+
 }  // namespace
 
 struct Call::Prepared {
@@ -174,6 +217,7 @@ struct Call::Prepared {
   std::vector<Slot> out;
   bool spreads = false;         // returns one list of tensors
   bool asks_grad_mode = false;  // in kAskGradMode
+  bool trusted = false;         // what it makes lies where the instruction says: it has a row, or is a view
 };
 
 void Call::call_boxed(const Prepared& prepared, torch::jit::Stack& stack) {
@@ -182,7 +226,7 @@ void Call::call_boxed(const Prepared& prepared, torch::jit::Stack& stack) {
   prepared.op.callBoxed(stack);
 }
 
-Call::Call(const Model& model, const Instr& instr) {
+Call::Call(const Model& model, const Instr& instr, Way way) {
   const Op& op = model[instr.op];
   c10::OperatorHandle handle = find_operator(op);
   const c10::FunctionSchema& schema = handle.schema();
@@ -200,13 +244,14 @@ Call::Call(const Model& model, const Instr& instr) {
   bool asks_grad_mode =
       std::find(std::begin(kAskGradMode), std::end(kAskGradMode), op.target) != std::end(kAskGradMode);
   prepared_ = std::make_unique<Prepared>(Prepared{Accumulation::make(op, instr),
-                                                  View::make(op, instr),
+                                                  way == Way::kShort ? View::make(op, instr) : std::nullopt,
                                                   handle,
                                                   std::move(items),
                                                   {drop.begin(), drop.end()},
                                                   std::move(out),
                                                   spreads,
-                                                  asks_grad_mode});
+                                                  asks_grad_mode,
+                                                  instr.view || find_row(op.target)});
 }
 
 Call::~Call() = default;
@@ -218,6 +263,7 @@ void Call::run(const Slots& slots, torch::jit::Stack& stack) const {
   if (p.view && p.view->run(slots)) return;
   stack.clear();
   for (const Item& item : p.items) push(item, slots, stack);
+  if (!p.trusted) return run_apart(slots, stack);
   call_boxed(p, stack);
   for (Slot slot : p.drop) slots[slot].reset();
   if (p.spreads) {
@@ -230,6 +276,16 @@ void Call::run(const Slots& slots, torch::jit::Stack& stack) const {
       put(slots, p.out[i], stack[i].isNone() ? at::Tensor() : std::move(stack[i]).toTensor());
   }
   stack.clear();
+}
+
+void Call::run_apart(const Slots& slots, torch::jit::Stack& stack) const {
+  const Prepared& p = *prepared_;
+  Storages others = storages_of(stack);
+  call_boxed(p, stack);
+  std::vector<at::Tensor> values = results_of(stack, p.out.size(), p.spreads);
+  for (at::Tensor& value : values) value = own(std::move(value), others);
+  for (Slot slot : p.drop) slots[slot].reset();
+  for (size_t i = 0; i < p.out.size(); ++i) put(slots, p.out[i], std::move(values[i]));
 }
 
 }  // namespace partita

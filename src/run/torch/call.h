@@ -13,8 +13,10 @@ namespace partita {
 /// here known. Immutable and shared by all ranks.
 class Call {
  public:
+  /// Short: common views are made without asking torch. Dispatched: every op goes through its dispatcher.
+  enum class Way : uint8_t { kShort, kDispatched };
   /// Throws InputError if this torch has no such op or its schema does not take the arguments.
-  Call(const Model& model, const Instr& instr);
+  Call(const Model& model, const Instr& instr, Way way = Way::kShort);
   ~Call();
   Call(Call&&) noexcept;
 
@@ -25,6 +27,8 @@ class Call {
  private:
   struct Prepared;
   static void call_boxed(const Prepared& prepared, torch::jit::Stack& stack);
+  /// The rest of `run` for an op that may return the storage of an input: its outputs get their own.
+  void run_apart(const Slots& slots, torch::jit::Stack& stack) const;
   std::unique_ptr<Prepared> prepared_;
 };
 

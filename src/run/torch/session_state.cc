@@ -58,6 +58,8 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
 void Session::State::start_ranks() {
   ranks.clear();
   threads = std::make_unique<ThreadRanks>(program, options);
+  // A rank makes a tensor of its own here, on the caller's thread.
+  c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set, c10::default_excluded_set);
   for (int32_t r = 0; r < threads->size(); ++r) {
     ranks.emplace_back(program, r, bodies, threads->comm(r), threads->position(r));
     ranks.back().show_to(options.observe);
@@ -138,7 +140,13 @@ Held Session::State::held(int32_t rank) {
 void Session::State::load_next(int32_t rank) {
   Held kept = held(rank);
   ranks[rank].clear();
-  for (auto& [slot, value] : kept) ranks[rank].value(slot) = std::move(value);
+  std::set<const void*> storages;
+  for (auto& [slot, value] : kept) {
+    // Two results may be names of one storage; loads are storages of their own.
+    if (value.defined() && !storages.insert(value.storage().unsafeGetStorageImpl()).second)
+      value = value.clone();
+    ranks[rank].value(slot) = std::move(value);
+  }
   stepped[rank] = false;
   put_copies(rank);
 }
@@ -192,17 +200,28 @@ void Session::State::settle() {
 }
 
 void Session::State::keep_copies(const HostViews& weights) {
+  auto keep = [&](TensorId tensor) {
+    const HostView& view = weights.at(model[tensor].name);
+    HostTensor& copy = copies[tensor] = HostTensor(view.shape, view.dtype);
+    std::memcpy(copy.data.data(), view.data, copy.data.size());
+  };
   for (const auto& plan : plans)
-    for (const NextLoad& next : plan) {
-      if (next.next != Next::kCopy && next.next != Next::kReassemble) continue;
-      const HostView& view = weights.at(model[next.load->tensor].name);
-      HostTensor& copy = copies[next.load->tensor] = HostTensor(view.shape, view.dtype);
-      std::memcpy(copy.data.data(), view.data, copy.data.size());
-    }
+    for (const NextLoad& next : plan)
+      if (next.next == Next::kCopy || next.next == Next::kReassemble) keep(next.load->tensor);
+  for (TensorId buffer : unread_buffers())
+    if (weights.contains(model[buffer].name)) keep(buffer);
+}
+
+std::set<TensorId> Session::State::unread_buffers() const {
+  std::set<TensorId> unread;
+  for (auto [buffer, value] : model.buffers) unread.insert(buffer);
+  for (const auto& plan : plans)
+    for (const NextLoad& next : plan) unread.erase(next.load->tensor);
+  return unread;
 }
 
 void Session::State::renew_copies() {
-  std::set<TensorId> moved;
+  std::set<TensorId> moved = unread_buffers();
   for (const auto& plan : plans)
     for (const NextLoad& next : plan)
       if (next.next == Next::kReassemble) moved.insert(next.load->tensor);

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 
 #include "run/loads.h"
 #include "run/results.h"
@@ -63,6 +64,8 @@ struct Session::State {
   void replace_state(int32_t rank, const Load& load, const LastingViews& given);
   void follow_parameter(int32_t rank, const Load& load, const HostView& whole);
   void keep_copies(const HostViews& weights);
+  /// Buffers that a step changes and does not read: no rank loads them.
+  std::set<TensorId> unread_buffers() const;
 };
 
 /// The value of this tensor. Throws InputError where it is missing or has another shape or dtype.

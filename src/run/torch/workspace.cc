@@ -31,6 +31,18 @@ Program keep_everything(const Model& model, const LeafSizes& leaves) {
   return program;
 }
 
+/// Do all outputs lie in memory as the Model says?
+bool lie_as_said(const Model& model, const Instr& instr, const std::vector<at::Tensor>& locals) {
+  const std::vector<TensorId>& made = model[instr.op].outputs;
+  for (size_t o = 0; o < made.size(); ++o) {
+    if (!made[o] || numel(model[made[o]].shape) == 0) continue;
+    const at::Tensor& found = locals[instr.out[o].index];
+    for (int64_t d = 0; d < found.dim(); ++d)
+      if (found.size(d) != 1 && found.stride(d) != model[made[o]].strides[d]) return false;
+  }
+  return true;
+}
+
 const HostView& value_of(const Tensor& tensor, const HostViews& weights, const HostViews& batch) {
   const HostViews& from = tensor.role == Role::kBatchInput ? batch : weights;
   auto found = from.find(tensor.name);
@@ -65,7 +77,8 @@ std::vector<OpMemory> measure_workspace(const Model& model, const HostViews& wei
       prepared.call->run({{rank.data(), nullptr, locals.data()}}, stack);
     }
     Bytes outputs = counter.current - before;
-    measured.push_back({prepared.instr->op, outputs, counter.peak - before - outputs});
+    measured.push_back({prepared.instr->op, outputs, counter.peak - before - outputs,
+                        lie_as_said(model, *prepared.instr, locals)});
   }
   return measured;
 }

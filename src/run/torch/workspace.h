@@ -11,6 +11,7 @@ struct OpMemory {
   OpId op;
   Bytes outputs = 0;    // storage the outputs brought into being
   Bytes workspace = 0;  // most the call held beyond its inputs and outputs
+  bool lies_as_said = true;  // outputs have the strides of the Model
 };
 
 /// Runs the step once on this thread with torch's present number of threads, each op on its own account, and

@@ -5,9 +5,13 @@ from .case import Case
 from .decoders import DECODERS
 from .encoder_decoders import ENCODER_DECODERS
 from .encoders import ENCODERS
+from .hybrids import HYBRIDS
+from .images import IMAGES
 from .mixtures import MIXTURES
+from .pairs import PAIRS
 from .plain import PLAIN
 from .state_space import STATE_SPACE
+from .tables import TABLES
 from .variants import VARIANTS
 from .vision import VISION
 
@@ -19,6 +23,10 @@ KINDS = {
     "vision": VISION,
     "audio": AUDIO,
     "state space": STATE_SPACE,
+    "attention and recurrence": HYBRIDS,
+    "images made": IMAGES,
+    "two nets": PAIRS,
+    "rows, rays and graphs": TABLES,
     "plain torch": PLAIN,
     "ways of training": VARIANTS,
 }

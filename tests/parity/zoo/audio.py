@@ -24,4 +24,5 @@ AUDIO = [
     hugging_face("unispeech", "UniSpeechForSequenceClassification", classified, **CONVOLUTIONS),
     hugging_face("ast", "ASTForAudioClassification", spectrogram, max_length=32, num_mel_bins=16, frequency_stride=4,
                  time_stride=4),
+    hugging_face("wav2vec2-conformer", "Wav2Vec2ConformerForSequenceClassification", classified, **CONVOLUTIONS),
 ]

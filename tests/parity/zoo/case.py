@@ -81,16 +81,21 @@ def hugging_face(name, model, batch, config=None, loss=None, bake=False, note=""
     return Case(name, build, batch, loss, bake=bake, note=note)
 
 
-def ids(vocabulary=VOCABULARY, sequence=SEQUENCE, low=3):
-    return torch.randint(low, vocabulary, (BATCH, sequence))
+def ids(vocabulary=VOCABULARY, sequence=SEQUENCE, low=3, rows=BATCH):
+    return torch.randint(low, vocabulary, (rows, sequence))
 
 
-def causal(sequence=SEQUENCE):
+def causal(sequence=SEQUENCE, rows=BATCH):
     """Token ids as their own labels, some of them ignored."""
-    tokens = ids(sequence=sequence)
+    tokens = ids(sequence=sequence, rows=rows)
     labels = tokens.clone()
     labels[0, :5] = -100
     return {"input_ids": tokens, "labels": labels}
+
+
+def causal_rows():
+    """Enough rows for micro-batches."""
+    return causal(rows=4)
 
 
 def masked():
@@ -104,7 +109,7 @@ def translated():
     return {"input_ids": ids(), "labels": ids(sequence=SEQUENCE - 4)}
 
 
-def images(channels=3, size=16, labels=3):
+def images(channels=3, size=16, labels=3, rows=BATCH):
     def batch():
-        return {"pixel_values": torch.randn(BATCH, channels, size, size), "labels": torch.randint(0, labels, (BATCH,))}
+        return {"pixel_values": torch.randn(rows, channels, size, size), "labels": torch.randint(0, labels, (rows,))}
     return batch

@@ -16,6 +16,7 @@ class Comparison:
 
     ops: int
     opaque: list
+    inferred: list
     gradients: int
     buffers: int
     wrong: dict = field(default_factory=dict)
@@ -35,8 +36,8 @@ def compare(case: Case) -> Comparison:
     pairs = {**_pairs(got.grads, gradients), **_pairs(got.buffers, after),
              "loss": (torch.tensor(got.loss, dtype=loss.dtype), loss)}
     return Comparison(
-        ops=len(model.ops), opaque=sorted({op["target"] for op in model.opaque_ops}), gradients=len(gradients),
-        buffers=len(got.buffers),
+        ops=len(model.ops), opaque=sorted({op["target"] for op in model.opaque_ops}),
+        inferred=sorted({op["target"] for op in model.inferred_ops}), gradients=len(gradients), buffers=len(got.buffers),
         wrong={name: difference(a, b) for name, (a, b) in pairs.items() if not _same(a, b)},
         missing=sorted((got.grads.keys() ^ gradients.keys()) | (changed.keys() - got.buffers.keys())))
 

@@ -46,4 +46,8 @@ DECODERS = [
     hugging_face("exaone4", "Exaone4ForCausalLM", causal),
     hugging_face("glm4", "Glm4ForCausalLM", causal),
     hugging_face("diffllama", "DiffLlamaForCausalLM", causal),
+    hugging_face("olmo3", "Olmo3ForCausalLM", causal, sliding_window=8),
+    hugging_face("arcee", "ArceeForCausalLM", causal),
+    hugging_face("bitnet", "BitNetForCausalLM", causal),
+    hugging_face("ministral3", "Ministral3ForCausalLM", causal),
 ]

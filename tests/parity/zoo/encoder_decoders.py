@@ -9,6 +9,10 @@ def spoken():
     return {"input_features": torch.randn(BATCH, 8, 32), "labels": ids(sequence=SEQUENCE - 4)}
 
 
+def heard():
+    return {"input_features": torch.randn(BATCH, 32, 8), "labels": ids(sequence=SEQUENCE - 4)}
+
+
 ENCODER_DECODERS = [
     hugging_face("t5", "T5ForConditionalGeneration", translated, decoder_start_token_id=1),
     hugging_face("t5, gated", "T5ForConditionalGeneration", translated, decoder_start_token_id=1, feed_forward_proj="gated-gelu"),
@@ -26,4 +30,6 @@ ENCODER_DECODERS = [
     hugging_face("led", "LEDForConditionalGeneration", translated, attention_window=4),
     hugging_face("whisper", "WhisperForConditionalGeneration", spoken, num_mel_bins=8, max_source_positions=16,
                  max_target_positions=32),
+    hugging_face("speech_to_text", "Speech2TextForConditionalGeneration", heard, input_feat_per_channel=8,
+                 input_channels=1, conv_channels=16, max_source_positions=32, max_target_positions=32),
 ]

@@ -43,4 +43,5 @@ ENCODERS = [
     hugging_face("modernbert", "ModernBertForMaskedLM", masked, local_attention=8),
     hugging_face("esm", "EsmForMaskedLM", masked, mask_token_id=3),
     hugging_face("funnel", "FunnelForMaskedLM", masked, block_sizes=[1, 1], num_decoder_layers=1),
+    hugging_face("rembert", "RemBertForMaskedLM", masked, input_embedding_size=16, output_embedding_size=16),
 ]

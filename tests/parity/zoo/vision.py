@@ -21,6 +21,20 @@ def unlabelled():
     return {"pixel_values": torch.randn(BATCH, 3, 16, 16), "noise": torch.rand(BATCH, 16)}
 
 
+def filmed():
+    return {"pixel_values": torch.randn(BATCH, 4, 3, 16, 16), "labels": torch.randint(0, 3, (BATCH,))}
+
+
+def enlarged():
+    return {"pixel_values": torch.randn(BATCH, 3, 16, 16)}
+
+
+def closeness(output, batch):
+    """To the same image, enlarged."""
+    wanted = torch.nn.functional.interpolate(batch["pixel_values"], scale_factor=2, mode="nearest")
+    return torch.nn.functional.l1_loss(output.reconstruction, wanted)
+
+
 TOWERS = {
     "text_config": {"vocab_size": 96, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
                     "num_attention_heads": 4, "max_position_embeddings": 64, "eos_token_id": 2},
@@ -60,11 +74,22 @@ VISION = [
     hugging_face("bit", "BitForImageClassification", images(size=32), embedding_size=32,
                  hidden_sizes=[32, 64, 96, 128], depths=[1, 1, 1, 1], num_groups=4),
     hugging_face("mobilenet_v1", "MobileNetV1ForImageClassification", images(size=32), depth_multiplier=0.25),
-    hugging_face("mobilenet_v2", "MobileNetV2ForImageClassification", images(size=32), depth_multiplier=0.25),
+    hugging_face("mobilenet_v2", "MobileNetV2ForImageClassification", images(size=64, rows=8),
+                 depth_multiplier=0.25),
     hugging_face("mobilevit", "MobileViTForImageClassification", images(size=64), image_size=64, patch_size=2,
                  hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 16, 16, 24, 32, 32]),
     hugging_face("efficientnet", "EfficientNetForImageClassification", images(size=32), width_coefficient=0.25,
                  depth_coefficient=0.25, hidden_dim=320),
     hugging_face("clip", "CLIPModel", captioned, projection_dim=16, **TOWERS),
     hugging_face("siglip", "SiglipModel", captioned, **TOWERS),
+    hugging_face("focalnet", "FocalNetForImageClassification", images(size=32), image_size=32, embed_dim=16, depths=[1, 1],
+                 focal_levels=[2, 2], focal_windows=[3, 3], hidden_sizes=[16, 32]),
+    hugging_face("swiftformer", "SwiftFormerForImageClassification", images(size=64), image_size=64, depths=[1, 1, 1, 1],
+                 embed_dims=[8, 16, 24, 32]),
+    hugging_face("hiera", "HieraForImageClassification", images(size=64), image_size=[64, 64], patch_size=[7, 7], embed_dim=8,
+                 depths=[1, 1, 1, 1], num_heads=[1, 2, 4, 8]),
+    hugging_face("videomae", "VideoMAEForVideoClassification", filmed, num_frames=4, tubelet_size=2),
+    hugging_face("vivit", "VivitForVideoClassification", filmed, num_frames=4, tubelet_size=[2, 4, 4]),
+    hugging_face("swin2sr", "Swin2SRForImageSuperResolution", enlarged, embed_dim=16, depths=[2], num_heads=[2],
+                 num_attention_heads=[2], window_size=4, patch_size=1, upscale=2, loss=closeness),
 ]

@@ -1,0 +1,91 @@
+#include "model/seed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/row.h"
+
+namespace partita {
+namespace {
+
+constexpr std::string_view kZeros[] = {"aten.zeros.default", "aten.zeros_like.default",
+                                       "aten.new_zeros.default"};
+
+bool makes_zeros(const Op& op) {
+  if (std::find(std::begin(kZeros), std::end(kZeros), op.target) != std::end(kZeros)) return true;
+  const Arg& value = argument(op, 1, "fill_value");
+  bool number = value.kind == Arg::kFloat || value.kind == Arg::kInt;
+  return op.target == "aten.full.default" && number && value.number == 0 && value.integer == 0;
+}
+
+/// By tensor: is it made of zeros and nothing else? An op that is linear in zeros makes zeros.
+std::vector<bool> zeros_of(const Model& model) {
+  std::vector<bool> zero(model.tensors.size());
+  for (const Op& op : model.ops) {
+    std::vector<TensorId> in = inputs_of(op);
+    bool any = std::any_of(in.begin(), in.end(), [&](TensorId id) { return zero[id.value]; });
+    bool made = makes_zeros(op);
+    if (any && !made)
+      for (const std::vector<int>& set : relate(view_of(model, op)).linear)
+        made |= std::all_of(set.begin(), set.end(), [&](int k) { return zero[in[k].value]; });
+    for (TensorId id : op.outputs)
+      if (id && made) zero[id.value] = true;
+  }
+  return zero;
+}
+
+}  // namespace
+
+bool may_make_seed(const Model& model, const Op& op) {
+  if (!op.backward || op.outputs.size() != 1 || !op.outputs[0]) return false;
+  const Tensor& made = model[op.outputs[0]];
+  if (op.target == "aten.ones_like.default") return inputs_of(op)[0] == model.loss;
+  // As `decompose` writes it.
+  return op.target == "aten.full.default" && made.shape.empty() && made.dtype == model[model.loss].dtype &&
+         argument(op, 1, "fill_value").number == 1;
+}
+
+std::vector<bool> computed_from(const Model& model, TensorId tensor) {
+  std::vector<bool> from(model.tensors.size());
+  from[tensor.value] = true;
+  for (const Op& op : model.ops) {
+    std::vector<TensorId> in = inputs_of(op);
+    if (std::none_of(in.begin(), in.end(), [&](TensorId id) { return from[id.value]; })) continue;
+    for (TensorId id : op.outputs)
+      if (id) from[id.value] = true;
+  }
+  return from;
+}
+
+TensorId loss_gradient(const Model& model) {
+  if (model.seed) return model.seed;
+  std::vector<TensorId> ones;
+  for (const Op& op : model.ops)
+    if (may_make_seed(model, op)) ones.push_back(op.outputs[0]);
+  if (ones.size() < 2) return ones.empty() ? TensorId{} : ones[0];
+  std::vector<int64_t> counts;
+  for (TensorId one : ones) {
+    std::vector<bool> from = computed_from(model, one);
+    counts.push_back(std::count_if(model.gradients.begin(), model.gradients.end(),
+                                   [&](const auto& pair) { return from[pair.second.value]; }));
+  }
+  return ones[std::max_element(counts.begin(), counts.end()) - counts.begin()];
+}
+
+std::string unscalable(const Model& model) {
+  TensorId seed = loss_gradient(model);
+  if (!seed) return model.gradients.empty() ? "" : "no op makes the gradient of the loss";
+  std::vector<bool> from = computed_from(model, seed);
+  for (const auto& [parameter, gradient] : model.gradients)
+    if (!from[gradient.value] && !zeros_of(model)[gradient.value])
+      return fmt::format("the gradient of {} is not computed from {}, the gradient of the loss",
+                         whole_name(model, parameter), model[seed].name);
+  for (const auto& [buffer, value] : model.buffers)
+    if (from[value.value])
+      return fmt::format("the new value of buffer {} is computed from {}, the gradient of the loss",
+                         model[buffer].name, model[seed].name);
+  return "";
+}
+
+}  // namespace partita

@@ -1,0 +1,35 @@
+"""Odd modules beside plain PyTorch: equal after three steps, or refused with the sentence that their list says.
+
+A share of `python bench/odd_modules.py`, which runs every module with every plan and every setting.
+"""
+
+import pytest
+import torch
+from odd import ODD
+from odd.judge import PLANS, SETTINGS, Trial, as_expected, batches, doubles, made
+
+import partita
+
+
+@pytest.mark.parametrize("number,name", list(enumerate(ODD)), ids=list(ODD))
+def test_equal_or_refused_by_name(number, name):
+    trial, settings = Trial(name), list(SETTINGS)
+    for place, plan in enumerate(PLANS):
+        setting = settings[(number + place) % len(settings)]
+        verdict = trial.verdict(plan, setting)
+        assert as_expected(verdict, name, plan, setting), (name, plan, setting, verdict)
+
+
+def test_a_constant_that_forward_writes_to_is_left_as_it_was():
+    with doubles():
+        module = made("ConstantWritten")
+        with pytest.raises(partita.InputError, match="register_buffer"):
+            partita.capture(module, batches()[0])
+        assert torch.equal(module.c, torch.ones_like(module.c))
+
+
+def test_what_forward_keeps_for_looking_is_no_reason_to_refuse():
+    with doubles():
+        module = made("AppendsForLooking")
+        partita.capture(module, batches()[0])
+    assert module.seen == []
