@@ -68,9 +68,7 @@ double cpu_seconds() {
 }
 
 Bytes counted_peak(const Model& model, const Plan& plan, Tally& tally) {
-  PhaseLog log;
-  Lowered lowered = lower(model, plan, log);
-  RunReport report = load_runtime().run(runnable(lowered), {.steps = 2});
+  RunReport report = load_runtime().run(runnable(prove(model, plan)), {.steps = 2});
   ++tally.ran;
   return *std::max_element(report.peak_bytes.begin(), report.peak_bytes.end());
 }

@@ -15,6 +15,7 @@
 #include "plan/design.h"
 #include "plan/fit.h"
 #include "profile/storage.h"
+#include "run/runnable.h"
 #include "run/session.h"
 #include "run/straight_line.h"
 #include "run/torch/counting_allocator.h"
@@ -85,10 +86,10 @@ Session open_session(const std::string& model_json, const TensorDict& weights, c
     return Session({model, program, leaves}, given.views(),
                    {.threads_per_rank = threads_for(1, threads), .recoverable = recoverable});
   }
-  Lowered lowered = lower(model, parse_plan(plan_json, "plan"));
-  return Session(
-      {lowered.model, lowered.program, leaves_of(lowered.model, lowered.atoms)}, given.views(),
-      {.threads_per_rank = threads_for(lowered.program.ranks.size(), threads), .recoverable = recoverable});
+  Proved proved = prove(model, parse_plan(plan_json, "plan"));
+  size_t ranks = proved.lowered().program.ranks.size();
+  return Session(runnable(proved), given.views(),
+                 {.threads_per_rank = threads_for(ranks, threads), .recoverable = recoverable});
 }
 
 StepReport timed_step(Session& session, const TensorDict& batch) {

@@ -32,8 +32,8 @@ struct Entry {
 
 Entry entry_of(const std::string& file, const Model& model, const std::string& calibration) {
   Entry entry{file, load_plan(file)};
-  PhaseLog log;
-  Lowered lowered = lower_certified(model, entry.plan, log, file);
+  Proved proved = prove_plan(model, entry.plan, file);
+  const Lowered& lowered = proved.lowered();
   Prices prices = prices_of(read_cluster(fmt::format("{}xcpu", entry.plan.ranks())), calibration);
   entry.predicted = simulate(lowered.model, lowered.program, prices).step_seconds;
   return entry;

@@ -93,14 +93,14 @@ void run(const Options& options, const Command& command) {
   command.say("lowering and certifying", plan.summary);
   if (!options.dump_dir.empty()) dump(options.dump_dir, model, plan, options.plan);
   auto start = std::chrono::steady_clock::now();
-  auto [prepared, folded] = lower_classes(model, plan, options.plan);
+  auto [prepared, folded] = prove_plan_classes(model, plan, options.plan);
   const auto& [program, fold] = folded;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.rank >= 0) {
     write_rank(options, prepared.model, program, fold);
   } else if (!options.output.empty()) {
-    PhaseLog log;
-    Lowered lowered = lower_certified(model, plan, log, options.plan);
+    Proved proved = prove_plan(model, plan, options.plan);
+    const Lowered& lowered = proved.lowered();
     write_file(options.output, to_json(lowered.program, lowered.model));
   }
   std::vector<Bytes> peaks = peaks_by_rank(prepared.model, program, fold);

@@ -10,7 +10,6 @@
 #include "model/build/build.h"
 #include "model/inferred.h"
 #include "model/retype.h"
-#include "program/certificate.h"
 
 namespace partita {
 
@@ -91,27 +90,18 @@ auto told_of(const std::string& file, Lower lower) {
   }
 }
 
-void demand(const std::vector<std::string>& faults) {
-  if (!faults.empty()) throw Bug("the certificate refuses the lowered program: " + faults.front());
-}
-
 }  // namespace
 
 Lowered lower_unproved(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
   return told_of(file, [&] { return lower(model, plan, log); });
 }
 
-Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
-  Lowered lowered = lower_unproved(model, plan, log, file);
-  demand(certify(lowered.model, lowered.atoms, lowered.program, plan.optimizer));
-  return lowered;
+Proved prove_plan(const Model& model, const Plan& plan, const std::string& file) {
+  return told_of(file, [&] { return prove(model, plan); });
 }
 
-Classes lower_classes(const Model& model, const Plan& plan, const std::string& file) {
-  Classes out{.prepared = prepare(model, form_of(plan))};
-  out.folded = told_of(file, [&] { return lower_folded(out.prepared, plan); });
-  demand(certify(out.prepared.model, out.prepared.atoms, out.folded.program, plan.optimizer, out.folded.fold));
-  return out;
+ProvedClasses prove_plan_classes(const Model& model, const Plan& plan, const std::string& file) {
+  return told_of(file, [&] { return prove_classes(model, plan); });
 }
 
 }  // namespace partita

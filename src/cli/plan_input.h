@@ -5,6 +5,7 @@
 
 #include "cli/inputs.h"
 #include "cli/runtime.h"
+#include "prove/prove.h"
 
 namespace partita {
 
@@ -20,14 +21,8 @@ Model load(const ModelInput& input, const Plan& plan);
 /// read from one.
 Lowered lower_unproved(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file = "");
 
-/// Lowers and certifies; a refusal of our own lowering is a Bug with the certificate's first sentence.
-Lowered lower_certified(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file = "");
-
-/// The same in classes of ranks.
-struct Classes {
-  Prepared prepared;
-  FoldedProgram folded;
-};
-Classes lower_classes(const Model& model, const Plan& plan, const std::string& file = "");
+/// Lowers and certifies, as ranks and as rank classes (prove/prove.h); errors as above.
+Proved prove_plan(const Model& model, const Plan& plan, const std::string& file = "");
+ProvedClasses prove_plan_classes(const Model& model, const Plan& plan, const std::string& file = "");
 
 }  // namespace partita

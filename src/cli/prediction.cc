@@ -16,7 +16,7 @@ namespace {
 /// In rank classes, unless every event is asked for or ranks of one class do not run alike.
 Trace trace_of(const PlanQuestion& question) {
   const auto& [model, plan, prices, file, contention, every_rank] = question;
-  auto [prepared, folded] = lower_classes(model, plan, file);
+  auto [prepared, folded] = prove_plan_classes(model, plan, file);
   std::optional<Trace> trace;
   if (!every_rank) trace = simulate(prepared.model, folded.program, folded.fold, prices, contention);
   return trace ? *std::move(trace)

@@ -35,11 +35,4 @@ const RunApi& load_runtime() {
   return *api;
 }
 
-Runnable runnable(const Lowered& lowered) {
-  LeafSizes leaves;
-  for (size_t t = 0; t < lowered.model.tensors.size(); ++t)
-    leaves.push_back(leaf_sizes(lowered.atoms, TensorId{static_cast<int32_t>(t)}));
-  return {lowered.model, lowered.program, std::move(leaves)};
-}
-
 }  // namespace partita

@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include "lower/lower.h"
-#include "run/api.h"
+#include "run/runnable.h"
 
 namespace partita {
 
@@ -14,8 +13,5 @@ std::string runtime_path();
 /// The functions of the runtime; InputError says how to build it where it is missing. Loaded once, kept
 /// loaded.
 const RunApi& load_runtime();
-
-/// A lowered step as the runtime takes it. `lowered` must outlive it.
-Runnable runnable(const Lowered& lowered);
 
 }  // namespace partita

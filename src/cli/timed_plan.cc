@@ -20,7 +20,7 @@ Seconds middle(std::vector<Seconds> values) {
 }
 
 TimedPlan::TimedPlan(const PlanTrial& trial)
-    : name_(trial.name), lowered_(lower(trial.model, trial.plan)), drawn_(draw_batch(trial.model, 0, {})) {
+    : name_(trial.name), proved_(prove(trial.model, trial.plan)), drawn_(draw_batch(trial.model, 0, {})) {
   HostViews batch = trial.given;  // what it lacks is drawn; what is no batch input stays out
   batch.merge(views_of(drawn_));
   std::erase_if(batch, [&](const auto& value) { return !drawn_.contains(value.first); });
@@ -30,16 +30,16 @@ TimedPlan::TimedPlan(const PlanTrial& trial)
 
 Bytes TimedPlan::bytes() const {
   Bytes sum = 0;
-  for (const RankMemory& rank : memory_of(lowered_.model, lowered_.program)) sum += rank.peak;
+  for (const RankMemory& rank : memory_of(lowered().model, lowered().program)) sum += rank.peak;
   return sum;
 }
 
 void TimedPlan::open(const Clocked& clocked) {
   if (next_) return;
-  need_memory("run of " + name_, bytes() + host_bytes(lowered_.model),
-              static_cast<int64_t>(lowered_.program.ranks.size()));
+  need_memory("run of " + name_, bytes() + host_bytes(lowered().model),
+              static_cast<int64_t>(lowered().program.ranks.size()));
   request_.options.clocked = clocked;
-  next_ = load_runtime().start(runnable(lowered_), request_);
+  next_ = load_runtime().start(runnable(proved_), request_);
   for (size_t k = 0; k < kWarmUp; ++k) last_ = next_().seconds;
 }
 

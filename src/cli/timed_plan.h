@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lower/lower.h"
+#include "prove/prove.h"
 #include "run/api.h"
 
 namespace partita {
@@ -21,7 +21,7 @@ struct PlanTrial {
   Plan plan;
 };
 
-/// A lowered plan that is run on rank threads, some steps at a time.
+/// A proved plan that is run on rank threads, some steps at a time.
 class TimedPlan {
  public:
   /// Steps before the first that counts: until then a step may find that its blocks of memory lie elsewhere
@@ -38,7 +38,7 @@ class TimedPlan {
   TimedPlan& operator=(const TimedPlan&) = delete;
 
   const std::string& name() const { return name_; }
-  const Lowered& lowered() const { return lowered_; }
+  const Lowered& lowered() const { return proved_.lowered(); }
   /// All that its ranks hold at most.
   Bytes bytes() const;
 
@@ -54,7 +54,7 @@ class TimedPlan {
 
  private:
   std::string name_;
-  Lowered lowered_;
+  Proved proved_;
   HostTensors drawn_;  // the batch
   RunRequest request_;
   NextStep next_;

@@ -67,8 +67,8 @@ void run(const Options& options, const Command& command) {
   Prices prices = prices_of(cluster_of(options, plan), options.calibration);
   refuse_huge(model, plan, prices);
   command.say("lowering and certifying", plan.summary);
-  PhaseLog log;
-  Lowered lowered = lower_certified(model, plan, log, options.plan);
+  Proved proved = prove_plan(model, plan, options.plan);
+  const Lowered& lowered = proved.lowered();
   Trace trace = simulate(lowered.model, lowered.program, prices);
   need_memory("train", needed_bytes(model, trace.peak_bytes), plan.ranks());
   RunRequest request{.steps = options.steps, .seed = options.seed};
@@ -84,7 +84,7 @@ void run(const Options& options, const Command& command) {
     command.tell(fmt::format("step {:>3}  loss {:.6f}  {}{}", taken++, step.loss, show_seconds(step.seconds),
                              step.skipped ? "  overflow, update skipped" : ""));
   };
-  RunReport report = load_runtime().run(runnable(lowered), request);
+  RunReport report = load_runtime().run(runnable(proved), request);
   if (!options.clock.trace.empty()) write_file(options.clock.trace, to_chrome(report.trace));
   Json steps = Json::array();
   std::string text;

@@ -30,11 +30,11 @@ struct Options {
 
 /// The first op of the plan that makes something else than one device does when it runs the same ops. This
 /// one device is a lowered Program: it only says where to look, of a difference that the reference has found.
-std::optional<WrongOp> locate(const Lowered& tried, const Plan& plan, const Model& model,
+std::optional<WrongOp> locate(const Proved& proved, const Plan& plan, const Model& model,
                               const VerifyRequest& request) {
-  Lowered one = lower(tried.model, one_device_plan(tried.model, plan.optimizer));
-  return load_runtime().locate({runnable(tried), made_by(tried.model, tried.atoms, tried.program)},
-                               {runnable(one), made_by(one.model, one.atoms, one.program)}, model, request);
+  const Model& stated = proved.lowered().model;
+  Proved one = prove(stated, one_device_plan(stated, plan.optimizer));
+  return load_runtime().locate(known_step(proved), known_step(one), model, request);
 }
 
 /// Rows that nobody vouches for come first where something differs.
@@ -82,16 +82,16 @@ void run(const Options& options, Command& command) {
     input_error("--ranks {}: the plan is for {} ranks; leave --ranks out", options.ranks, plan.ranks());
   if (plan.model != fingerprint(model) && !options.model.dtype.empty()) plan.model.clear();
   command.say("lowering and certifying", plan.summary);
-  PhaseLog log;
-  Lowered tried = lower_certified(model, plan, log, options.plan);
+  Proved proved = prove_plan(model, plan, options.plan);
+  const Lowered& tried = proved.lowered();
   need_room(tried, model, plan.optimizer);
   HostTensors constants = load_constants(options.model, model);
   VerifyRequest request = verify_request(model, views_of(constants), options.settings);
   command.say("running three steps of the plan and of one device");
-  Verdict verdict{.report = load_runtime().verify(runnable(tried), {model, plan.optimizer}, request),
+  Verdict verdict{.report = load_runtime().verify(runnable(proved), {model, plan.optimizer}, request),
                   .assumed = assumed_rows(tried.model, tried.program)};
   if (!verdict.report.equal) command.say("looking for the first op that differs");
-  if (!verdict.report.equal) verdict.wrong = locate(tried, plan, model, request);
+  if (!verdict.report.equal) verdict.wrong = locate(proved, plan, model, request);
   for (const RankMemory& rank : memory_of(tried.model, tried.program)) verdict.predicted.push_back(rank.peak);
   command.answer(to_json(verdict, tried.model), to_text(verdict, plan, tried.model));
   if (!verdict.report.equal) command.exit_code = kVerificationFailed;

@@ -166,8 +166,7 @@ void Certifier::compute(const At& at, const Instr& instr, const std::vector<Hold
     value.storage = instr.view ? in[0].storage : ledger.allocate();
     value.seen = instr.view ? in[0].seen : 0;
     value.overlapping = instr.view && (in[0].overlapping || rules_[instr.op].overlapping ||
-                                       numel(program_[instr.types[o]].shape) >
-                                           numel(program_[in[0].type].shape));
+                                       bytes_of(program_[instr.types[o]]) > bytes_of(program_[in[0].type]));
     ledger.write(instr.out[o], microbatch(at), std::move(value));
   }
 }

@@ -1,6 +1,10 @@
 #include "program/coverage.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+
+#include "program/span.h"
 
 namespace partita {
 namespace {
@@ -53,6 +57,61 @@ bool take(std::vector<Box>& left, const Box& part) {
   return rest.empty();
 }
 
+/// Leaves along which some part lies anywhere: the tensor is the same all along them.
+std::vector<std::pair<size_t, size_t>> loose_leaves(const std::vector<Box>& parts) {
+  std::set<std::pair<size_t, size_t>> found;
+  for (const Box& part : parts)
+    for (size_t d = 0; d < part.size(); ++d)
+      for (size_t l = 0; l < part[d].size(); ++l)
+        if (part[d][l].begin == kAnywhere) found.emplace(d, l);
+  return {found.begin(), found.end()};
+}
+
+/// Takes the leaves out of a box; the elements that it has along them.
+int64_t flatten(Box& box, const std::vector<std::pair<size_t, size_t>>& leaves) {
+  int64_t count = 1;
+  for (auto [d, l] : leaves) {
+    count *= box[d][l].length();
+    box[d][l] = {0, 1};
+  }
+  return count;
+}
+
+/// The cells into which the sides of the parts cut the whole.
+std::vector<Box> cells_of(const Box& whole, const std::map<Box, int64_t>& parts) {
+  std::vector<Box> cells = {whole};
+  for (size_t d = 0; d < whole.size(); ++d)
+    for (size_t l = 0; l < whole[d].size(); ++l) {
+      std::set<int64_t> sides = {whole[d][l].begin, whole[d][l].end};
+      for (const auto& [part, count] : parts) sides.insert({part[d][l].begin, part[d][l].end});
+      std::vector<Box> finer;
+      for (const Box& cell : cells)
+        for (auto side = sides.begin(); std::next(side) != sides.end(); ++side) {
+          finer.push_back(cell);
+          finer.back()[d][l] = {*side, *std::next(side)};
+        }
+      cells = std::move(finer);
+    }
+  return cells;
+}
+
+/// Along leaves where the tensor is the same all along, only the number of elements counts.
+bool covers_loosely(Box whole, const std::vector<Box>& parts, int64_t times,
+                    const std::vector<std::pair<size_t, size_t>>& leaves) {
+  int64_t needed = times * flatten(whole, leaves);
+  std::map<Box, int64_t> counts;
+  for (Box part : parts) {
+    int64_t count = flatten(part, leaves);
+    counts[part] += count;
+  }
+  std::vector<Box> cells = cells_of(whole, counts);
+  return std::all_of(cells.begin(), cells.end(), [&](const Box& cell) {
+    int64_t counted = 0;
+    for (const auto& [part, count] : counts) counted += inside(cell, part) ? count : 0;
+    return counted == needed;
+  });
+}
+
 }  // namespace
 
 bool inside(const Box& part, const Box& whole) {
@@ -72,6 +131,7 @@ bool covers_times(const Box& whole, const std::vector<Box>& parts, int64_t times
   int64_t counted = 0;
   for (const Box& part : parts) counted += numel(part);
   if (counted != times * numel(whole)) return false;
+  if (auto leaves = loose_leaves(parts); !leaves.empty()) return covers_loosely(whole, parts, times, leaves);
   if (times == 1) return uncovered(whole, parts).empty();
   std::vector<Box> left(empty(whole) ? 0 : times, whole);
   return std::all_of(parts.begin(), parts.end(), [&](const Box& part) { return take(left, part); });

@@ -13,7 +13,8 @@ bool inside(const Box& part, const Box& whole);
 /// each. Example: uncovered({{[0,4)}}, {{{[0,1)}}, {{[2,4)}}}) == {{{[1,2)}}}.
 std::vector<Box> uncovered(const Box& whole, const std::vector<Box>& parts);
 
-/// Does every element of `whole` lie in exactly `times` boxes of `parts`? REQUIRES: as above.
+/// Does every element of `whole` lie in exactly `times` boxes of `parts`? Along a leaf where some part lies
+/// anywhere (span.h) all elements are the same, and only their number counts. REQUIRES: as above elsewhere.
 bool covers_times(const Box& whole, const std::vector<Box>& parts, int64_t times);
 
 }  // namespace partita

@@ -10,6 +10,7 @@
 #include "plan/recipe.h"
 #include "program/certificate.h"
 #include "program/coverage.h"
+#include "program/span.h"
 
 namespace partita {
 namespace {
@@ -259,6 +260,14 @@ TEST(Holes, NormsCountEveryPart) {
   EXPECT_FALSE(covers_times(whole, {left, left, left, right}, 2));
   EXPECT_FALSE(covers_times(whole, {left, right, middle, {{{0, 4}}}}, 2));
   EXPECT_TRUE(covers_times({}, {{}, {}}, 2));  // one number
+  // A gradient that is the same all along a dimension: two parts of it lie anywhere.
+  Box half = {{{kAnywhere, kAnywhere + 3}}}, wide = {{{0, 2}}, {{0, 6}}};
+  EXPECT_TRUE(covers_times(whole, {half, half}, 1));
+  EXPECT_TRUE(covers_times(whole, {left, half, half, half}, 2));
+  EXPECT_FALSE(covers_times(whole, {half, half, half}, 2));
+  Box top = {{{0, 1}}, half[0]}, bottom = {{{1, 2}}, half[0]};
+  EXPECT_TRUE(covers_times(wide, {top, bottom, bottom, top}, 1));
+  EXPECT_FALSE(covers_times(wide, {top, top, top, bottom}, 1));
   // Two parameters share a gradient; rank 0 counts its part three times, rank 1 once.
   Lowered out = lowered({.dp = 2, .zero = 3, .optimizer = sgd(0.5)});
   auto counts_of = [&](size_t rank) {

@@ -78,9 +78,9 @@ def eager(name, setting):
         loss = module(**batch)
         loss = getattr(loss, "loss", loss[0] if isinstance(loss, tuple) else loss)
         (SCALE * loss).backward() if scaled else loss.backward()
-        for parameter in module.parameters():  # as GradScaler.unscale_
-            if scaled and parameter.grad is not None:
-                parameter.grad /= SCALE
+        for parameter in module.parameters():
+            if parameter.grad is not None:  # autograd may leave two in one memory, which clipping would scale twice
+                parameter.grad = parameter.grad / SCALE if scaled else parameter.grad.clone()
         if clip:
             nn.utils.clip_grad_norm_(module.parameters(), clip)
         optimizer.step()
@@ -163,6 +163,8 @@ COUPLED = {
     "VarianceOfRows",
 }
 UNCUT = "cannot be cut into micro-batches; try --microbatches 1"
+KEEPS_GRADIENTS = {"HookThatKeeps"}  # in a buffer, where a loss scale would show
+UNSCALED = "precision.loss_scale: the new value of buffer .* is computed from .*, the gradient of the loss; leave the scale out"
 TOO_FEW = {("EveryOtherRow", plan): "cannot feed 4 pieces" for plan in ("dp", "zero1", "zero3")}  # two rows are left
 
 
@@ -170,6 +172,8 @@ def expected_refusal(name, plan, setting):
     """The sentence that this cell must be refused with, as a pattern; None where it must be equal."""
     refused = ODD[name].refused
     found = [refused[key] for key in ("capture", "parallelize") if key in refused]
+    if "precision" in SETTINGS[setting]:
+        found += [UNSCALED] * (name in KEEPS_GRADIENTS)
     if "microbatches" in SETTINGS[setting]:
         found += [UNCUT] * (name in COUPLED) + [text for cell, text in TOO_FEW.items() if cell == (name, plan)]
     return found[0] if found else None

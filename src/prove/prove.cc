@@ -1,0 +1,33 @@
+#include "prove/prove.h"
+
+#include "base/error.h"
+#include "program/certificate.h"
+
+namespace partita {
+namespace {
+
+void demand(const std::vector<std::string>& faults) {
+  if (!faults.empty()) throw Bug("the certificate refuses the lowered program: " + faults.front());
+}
+
+}  // namespace
+
+Proved prove(const Model& model, const Plan& plan, PhaseLog& log) {
+  Lowered lowered = lower(model, plan, log);
+  demand(certify(lowered.model, lowered.atoms, lowered.program, plan.optimizer));
+  return Proved(std::move(lowered));
+}
+
+Proved prove(const Model& model, const Plan& plan) {
+  PhaseLog log;
+  return prove(model, plan, log);
+}
+
+ProvedClasses prove_classes(const Model& model, const Plan& plan) {
+  ProvedClasses out{.prepared = prepare(model, form_of(plan))};
+  out.folded = lower_folded(out.prepared, plan);
+  demand(certify(out.prepared.model, out.prepared.atoms, out.folded.program, plan.optimizer, out.folded.fold));
+  return out;
+}
+
+}  // namespace partita
