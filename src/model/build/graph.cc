@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "model/seed.h"
 
 namespace partita::build {
 namespace {
@@ -145,6 +146,7 @@ int64_t Graph::size(TensorId id, int64_t dim) const {
 Model Graph::finish(TensorId loss, std::vector<std::pair<TensorId, TensorId>> gradients) {
   model_.loss = loss;
   model_.gradients = std::move(gradients);
+  model_.seed = loss_gradient(model_);
   return std::move(model_);
 }
 
