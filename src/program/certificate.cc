@@ -81,26 +81,28 @@ const std::vector<Interval>& Certifier::coordinates(int32_t rank) const {
 void Certifier::load(int32_t rank) {
   Ledger& ledger = ranks_[rank];
   std::map<Slot, Known> first;  // what moves evenly with the micro-batches is one meaning
-  std::map<std::pair<TensorId, int32_t>, std::vector<Known>> seen;
+  std::map<std::pair<TensorId, int32_t>, std::vector<std::pair<Known, int32_t>>> lasting;
   for (size_t k = 0; k < program_.ranks[rank].loads.size(); ++k) {
     const Load& load = program_.ranks[rank].loads[k];
     allowed({rank, -1, -1}, [&] {
       Meaning meaning = load_meaning(rules_, program_, fold_, rank, k);
       Known value = known(std::move(meaning));
-      if (model_[load.tensor].role != Role::kBatchInput)
-        check_once(seen[{load.tensor, load.state}], value);
+      int32_t storage = model_[load.tensor].role == Role::kBatchInput
+                            ? ledger.allocate()
+                            : lasting_storage(ledger, lasting[{load.tensor, load.state}], value);
       if (load.slot.space == Space::kFrame) value = shared_in_time(rank, k, value, first[load.slot]);
       ledger.write(load.slot, load.microbatch,
-                   {.meaning = std::move(value), .type = load.type, .storage = ledger.allocate()});
+                   {.meaning = std::move(value), .type = load.type, .storage = storage});
     });
   }
 }
 
-// The next step begins with one value of it, which two slots would share.
-void Certifier::check_once(std::vector<Known>& seen, const Known& value) const {
-  for (const Known& other : seen)
-    if (other->box == value->box) refuse("loads {} a second time", show(*value));
-  seen.push_back(value);
+// The next step begins with one value of a part, which all slots that load it share.
+int32_t Certifier::lasting_storage(Ledger& ledger, std::vector<std::pair<Known, int32_t>>& seen,
+                                   const Known& value) const {
+  for (const auto& [other, storage] : seen)
+    if (other->box == value->box) return storage;
+  return seen.emplace_back(value, ledger.allocate()).second;
 }
 
 Known Certifier::shared_in_time(int32_t rank, size_t k, const Known& value, Known& shared) const {

@@ -60,8 +60,8 @@ class Certifier {
   // --- Before the step ---
 
   void load(int32_t rank);
-  /// Notes one more part of a tensor that a rank loads; Refused where it is there already.
-  void check_once(std::vector<Known>& seen, const Known& value) const;
+  /// Where a part of a tensor that lasts lies on a rank; `seen`: parts of it that the rank has loaded.
+  int32_t lasting_storage(Ledger& ledger, std::vector<std::pair<Known, int32_t>>& seen, const Known& value) const;
   /// `shared` where it means the same in this micro-batch as `value` does; made from this load and the next
   /// one of its slot where there is none.
   Known shared_in_time(int32_t rank, size_t k, const Known& value, Known& shared) const;

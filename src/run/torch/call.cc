@@ -206,6 +206,32 @@ std::vector<at::Tensor> results_of(torch::jit::Stack& stack, size_t count, bool 
   return values;
 }
 
+// The stride of a dimension that has one element. It moves nothing, but a kernel that asks whether channels lie
+// last reads it: ranks whose shard has one channel must answer as the others do.
+struct SingleStride {
+  Slot slot;
+  int64_t dim = 0, stride = 0;
+};
+
+std::vector<SingleStride> single_strides(const Instr& instr, const std::vector<Slot>& out, const Program* program) {
+  constexpr size_t kImage = 4;  // dimensions from which on kernels know channels last
+  std::vector<SingleStride> found;
+  for (size_t o = 0; program && o < out.size(); ++o) {
+    if (out[o].index < 0 || !instr.types[o]) continue;
+    const TensorType& type = (*program)[instr.types[o]];
+    for (size_t d = 0; type.shape.size() >= kImage && d < type.shape.size(); ++d)
+      if (type.shape[d] == 1) found.push_back({out[o], static_cast<int64_t>(d), type.strides[d]});
+  }
+  return found;
+}
+
+void set_stride(at::Tensor& value, int64_t dim, int64_t stride) {
+  if (!value.defined() || dim >= value.dim() || value.size(dim) != 1 || value.stride(dim) == stride) return;
+  c10::DimVector strides(value.strides().begin(), value.strides().end());
+  strides[dim] = stride;
+  value = value.as_strided(value.sizes(), strides, value.storage_offset());
+}
+
 }  // namespace
 
 struct Call::Prepared {
@@ -218,6 +244,7 @@ struct Call::Prepared {
   bool spreads = false;         // returns one list of tensors
   bool asks_grad_mode = false;  // in kAskGradMode
   bool trusted = false;         // what it makes lies where the instruction says: it has a row, or is a view
+  std::vector<SingleStride> single;
 };
 
 void Call::call_boxed(const Prepared& prepared, torch::jit::Stack& stack) {
@@ -226,7 +253,7 @@ void Call::call_boxed(const Prepared& prepared, torch::jit::Stack& stack) {
   prepared.op.callBoxed(stack);
 }
 
-Call::Call(const Model& model, const Instr& instr, Way way) {
+Call::Call(const Model& model, const Instr& instr, const Program* program, Way way) {
   const Op& op = model[instr.op];
   c10::OperatorHandle handle = find_operator(op);
   const c10::FunctionSchema& schema = handle.schema();
@@ -241,6 +268,7 @@ Call::Call(const Model& model, const Instr& instr, Way way) {
   std::vector<Slot> out = instr.out;
   for (Slot& slot : out)
     if (drop.erase(slot)) slot.index = -1;
+  std::vector<SingleStride> single = single_strides(instr, out, program);
   bool asks_grad_mode =
       std::find(std::begin(kAskGradMode), std::end(kAskGradMode), op.target) != std::end(kAskGradMode);
   prepared_ = std::make_unique<Prepared>(Prepared{Accumulation::make(op, instr),
@@ -251,13 +279,19 @@ Call::Call(const Model& model, const Instr& instr, Way way) {
                                                   std::move(out),
                                                   spreads,
                                                   asks_grad_mode,
-                                                  instr.view || find_row(op.target)});
+                                                  instr.view || find_row(op.target),
+                                                  std::move(single)});
 }
 
 Call::~Call() = default;
 Call::Call(Call&&) noexcept = default;
 
 void Call::run(const Slots& slots, torch::jit::Stack& stack) const {
+  compute(slots, stack);
+  for (const SingleStride& one : prepared_->single) set_stride(slots[one.slot], one.dim, one.stride);
+}
+
+void Call::compute(const Slots& slots, torch::jit::Stack& stack) const {
   const Prepared& p = *prepared_;
   if (p.accumulation) return p.accumulation->run(slots);
   if (p.view && p.view->run(slots)) return;

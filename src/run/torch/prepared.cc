@@ -32,7 +32,7 @@ std::vector<PreparedBody> prepare(const Program& program, const Model& model) {
       made.instr = &instr;
       made.name = &kKindNames[static_cast<int>(instr.kind)];
       if (instr.kind == InstrKind::kCompute) {
-        made.call.emplace(model, instr);
+        made.call.emplace(model, instr, &program);
         made.name = &model[instr.op].name;
       }
       for (Slot slot : instr.drop) {

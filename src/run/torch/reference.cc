@@ -36,7 +36,7 @@ Call call_of(const Model& model, size_t number) {
   for (Arg& arg : instr.args) point(point, arg);
   for (auto& [name, arg] : instr.kwargs) point(point, arg);
   for (TensorId output : op.outputs) instr.out.push_back(output ? slot_of(output) : Slot{});
-  return {model, instr, Call::Way::kDispatched};
+  return {model, instr, nullptr, Call::Way::kDispatched};
 }
 
 /// By op: what nobody reads after it and the step does not end with.
