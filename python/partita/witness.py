@@ -203,6 +203,8 @@ class Reference:
             self.states.append({p: [state.clone() for state in states[p]] for p in states})
             if step < STEPS:
                 kept = self.take_step(step, kept, states)
+        if spec["scale"]:
+            self.check_scalable()
 
     def drawn(self, *roles):
         return {i: self.draw(t) for i, t in enumerate(self.model["tensors"]) if t.get("role") in roles}
@@ -242,11 +244,24 @@ class Reference:
         self.after.append({**values, **kept})
         return kept
 
-    def run(self, values):
+    def run(self, values, doubled=None):
+        """All values of a step; of one tensor twice what its op makes."""
         for op in self.model["ops"]:
             for out, value in zip(op["out"], call(op["target"], op["args"], op.get("kwargs", {}), values)):
-                values[out] = value
+                values[out] = value * 2 if out == doubled else value
         return values
+
+    def check_scalable(self):
+        """A loss scale is taken out of the gradients again: they grow as the gradient of the loss does, and nothing else."""
+        once, gradients = self.run(dict(self.before[0])), set(self.gradient_of.values())
+        ones = [op["out"][0] for op in self.model["ops"]
+                if op.get("backward") and op["target"] in ("aten.ones_like.default", "aten.full.default")]
+        for seed in [self.model["seed"]] if "seed" in self.model else ones:
+            twice = self.run(dict(self.before[0]), doubled=seed)
+            if all(same(twice[g], once[g] * 2) for g in gradients) and all(
+                    same(twice[value], once[value]) for value in self.new_value_of.values()):
+                return
+        raise Refused("has a loss scale, but gradients or buffers do not go with the gradient of the loss")
 
     def tensor(self, name):
         refuse(name not in self.ids, "the model has no tensor {}", name)
@@ -288,7 +303,8 @@ def boxed(value, leaves, box):
 def opened(value, cut):
     """A tensor with the cut dimension read as (outer, length, inner); the length is dimension `dim` + 1."""
     dim, _, outer, inner = cut
-    return value.reshape(value.shape[:dim] + (outer, -1, inner) + value.shape[dim + 1:])
+    refuse(outer * inner < 1 or value.shape[dim] % (outer * inner), "cuts {} as {}", list(value.shape), cut)
+    return value.reshape(value.shape[:dim] + (outer, value.shape[dim] // (outer * inner), inner) + value.shape[dim + 1:])
 
 
 def slice_of(value, cut, begin, length):
@@ -574,13 +590,14 @@ class Lasting:
     def check(self, entry):
         """The number of the tensor."""
         rank, name, state, slot = self.rank.number, entry["tensor"], entry.get("state", -1), entry["slot"]
-        tensor, (_, shape, strides) = self.reference.tensor(name), self.rank.types[entry["type"]]
+        tensor, (dtype, shape, strides) = self.reference.tensor(name), self.rank.types[entry["type"]]
         number = self.reference.ids[name]
         refuse("role" not in tensor, "rank {} loads {}, which the step must compute", rank, name)
         refuse(tensor["role"] != "batch" and slot[0] != "r", "rank {} loads {} for one micro-batch, but it lasts", rank, name)
         refuse(state >= 0 and number not in self.reference.gradient_of, "rank {} loads a state of {}, which is not trained",
                rank, name)
         refuse(state >= self.rank.spec["states"] + self.rank.spec["master"], "rank {} loads state {} of {}", rank, state, name)
+        refuse(state < 0 and dtype != tensor["dtype"], "rank {} loads {} as {}, it is {}", rank, name, dtype, tensor["dtype"])
         wanted = self.reference.strides_of(number, shape)
         refuse(len(shape) != len(tensor["shape"]) or not lies_as(shape, strides, wanted),
                "rank {} loads {} with strides {}, needs {}", rank, name, strides, wanted)
@@ -670,6 +687,7 @@ class Checker:
         self.leaves = leaves_of(program, reference)
         self.ranks = [Rank(number, self) for number in range(len(program["ranks"]))]
         self.lasting = [Lasting(rank, self.leaves) for rank in self.ranks]
+        self.check_dtypes()
         self.check_covered()
 
     def check(self):
@@ -732,6 +750,15 @@ class Checker:
     def progress(self, walks):
         standing = {number: id(arrival["instr"]) for number, arrival in self.standing.items()}
         return len(walks), sum(self.counts.values()), len(self.counts), standing
+
+    def check_dtypes(self):
+        """Of what ops make: here all have double precision, so that numbers do not show them."""
+        for instr in (instr for body in self.program["bodies"] for instr in body["instrs"] if instr["do"] == "compute"):
+            outputs = self.reference.ops[instr["op"]]["out"] if instr["op"] in self.reference.ops else []
+            for number, at in zip(instr.get("types", []), outputs):
+                dtype = None if at is None or number is None else self.reference.model["tensors"][at]["dtype"]
+                refuse(dtype and self.program["types"][number][0] != dtype, "{} makes {}, promised {}", instr["op"], dtype,
+                       dtype and self.program["types"][number][0])
 
     # Results.
 

@@ -50,6 +50,49 @@ class Odd(nn.Module):
         return (self.norm(h) @ torch.view_as_real(turned).flatten(1)).square().mean()
 
 
+class Clamped(nn.Module):
+    """Backward is not linear: a loss scale would change it."""
+
+    def __init__(self):
+        super().__init__()
+        self.p = nn.Parameter(torch.randn(6, 6))
+
+    def forward(self, x):
+        h = x @ self.p
+        h.register_hook(lambda gradient: gradient.clamp(-0.01, 0.01))
+        return h.square().mean()
+
+
+class _Same(torch.autograd.Function):
+    """Gives two parameters one gradient, through an op whose schema does not say so."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        return a + b
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, torch.ops.partita_witness.lying(gradient)
+
+
+class Lying(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p1, self.p2 = (nn.Parameter(torch.randn(6, 6)) for _ in range(2))
+
+    def forward(self, x):
+        return (x @ _Same.apply(self.p1, self.p2)).square().mean()
+
+
+@pytest.fixture(scope="module")
+def lying_op():
+    with torch.library._scoped_library("partita_witness", "DEF") as library:
+        library.define("lying(Tensor x) -> Tensor")
+        library.impl("lying", lambda x: x.view(x.shape), "CPU")
+        library.impl("lying", torch.empty_like, "Meta")
+        yield
+
+
 @pytest.fixture(scope="module")
 def lowered(tmp_path_factory):
     """Gives (model, program) of a module or preset, a recipe with its flags, and an optimizer in the place of its own."""
@@ -327,6 +370,19 @@ def test_broken_programs_are_refused(lowered, broken):
     assert witness.judge(model, program) is None
     change(program)
     assert why in str(witness.judge(model, program))
+
+
+def test_what_an_op_returns_of_its_inputs_without_saying_so_is_copied(lowered, lying_op):
+    assert witness.judge(*lowered(Lying, "dp --ranks 2 --optimizer sgd --clip 0.5")) is None
+
+
+def test_a_loss_scale_needs_gradients_that_grow_with_it(lowered):
+    assert witness.judge(*lowered(Clamped, "dp --ranks 2 --optimizer sgd --clip 0.5")) is None
+    model, program = lowered(Net, SCALED)
+    model["seed"] = next(op["out"][0] for op in model["ops"] if op["name"] == "root/full")
+    assert "has a loss scale, but gradients or buffers do not go with" in witness.judge(model, program)
+    del model["seed"]
+    assert witness.judge(model, program) is None
 
 
 def test_numbers_of_the_optimizer_are_those_of_the_reference(lowered):
