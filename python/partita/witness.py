@@ -132,7 +132,12 @@ def optimizer_of(program):
     scale, clip = precision.get("loss_scale", 0), own["clip"]
     refuse(scale and name == "none", "has a loss scale, which no optimizer takes out of the gradients")
     return {"name": name, "numbers": numbers, "states": states, "scale": scale, "clip": clip,
-            "master": "master" in precision, "norm": name != "none" and (clip > 0 or scale > 0)}
+            "master": precision.get("master"), "norm": name != "none" and (clip > 0 or scale > 0)}
+
+
+def updated_dtype(spec, own):
+    """Of the copy of a parameter that is updated: its master copy, where that has more bits."""
+    return max(own, spec["master"] or own, key=lambda word: getattr(torch, word).itemsize)
 
 
 def settings_of(spec, name):
@@ -193,6 +198,7 @@ class Reference:
         self.ops = {op["name"]: op for op in model["ops"]}
         self.gradient_of = {parameter: gradient for parameter, gradient in model["gradients"]}
         self.new_value_of = {buffer: value for buffer, value in model["buffers"]}
+        self.batch = {i for i, tensor in enumerate(model["tensors"]) if tensor.get("role") == "batch"}
         self.trains = spec["name"] != "none"
         self.random = torch.Generator().manual_seed(seed)
         kept = self.drawn("parameter", "buffer", "constant")
@@ -215,7 +221,9 @@ class Reference:
             value = torch.randint(*tensor.get("range", [0, 2]), shape, generator=random).to(dtype)
             if tensor["name"] == "labels":  # some count for nothing, more of them in later samples
                 share = torch.linspace(0.1, 0.6, shape[0]).reshape([-1] + [1] * (len(shape) - 1))
-                value[torch.rand(shape, generator=random) < share] = -100
+                ignored = torch.rand(shape, generator=random) < share
+                ignored.view(-1)[:1] = False
+                value[ignored] = -100
         elif role in ("buffer", "constant"):  # a step may divide by them, or take their root
             value = torch.rand(shape, generator=random, dtype=dtype) + 0.5
         else:
@@ -359,9 +367,12 @@ class Memory:
         refuse(shares_memory(value), "rank {} changes {} in place, whose elements share memory", self.number, slot)
 
     def typed(self, value, number):
+        """The value, marked with the dtype that the file gives it: here all have double precision."""
         dtype, shape, _ = self.types[number]
-        refuse(value.dtype != dtype_of(dtype) or list(value.shape) != shape, "rank {} makes {} {}, promised {} {}",
-               self.number, value.dtype, list(value.shape), dtype, shape)
+        refuse(value.dtype != dtype_of(dtype) or list(value.shape) != shape or getattr(value, "word", dtype) != dtype,
+               "rank {} makes {} {}, promised {} {}", self.number, getattr(value, "word", value.dtype), list(value.shape),
+               dtype, shape)
+        value.word = dtype
         return value
 
     def laid(self, value, number):
@@ -369,9 +380,13 @@ class Memory:
         _, shape, strides = self.types[number]
         refuse(not lies_as(shape, strides, compact(shape, strides)), "rank {} makes {} with strides {}, which leave gaps",
                self.number, shape, strides)
-        made = torch.empty_strided(shape, strides, dtype=value.dtype).copy_(self.typed(value, number))
+        refuse(list(value.shape) != shape, "rank {} makes {}, promised {}", self.number, list(value.shape), shape)
+        made = self.typed(torch.empty_strided(shape, strides, dtype=value.dtype).copy_(value), number)
         made.is_laid = True
         return made
+
+    def check_word(self, word, number):
+        refuse(word != self.types[number][0], "rank {} makes {} of {}", self.number, self.types[number][0], word)
 
 
 class Rank(Memory):
@@ -400,7 +415,7 @@ class Rank(Memory):
         if kind == "send":
             value = self.read(slot, microbatch)
             self.sending[storage(value)] = self.sending.get(storage(value), 0) + 1
-            begun.append(self.checker.meet(channel, "sent", (value.clone(), storage(value))))
+            begun.append(self.checker.meet(channel, "sent", (value.clone(), storage(value), value.word)))
         elif kind == "post_receive":
             self.write(slot, microbatch, None)
             begun.append(self.checker.meet(channel, "expected", type_number))
@@ -411,6 +426,7 @@ class Rank(Memory):
             if sending:
                 self.sending[parcel["sent"][1]] -= 1
             else:
+                self.check_word(parcel["sent"][2], parcel["expected"])
                 self.slots[self.key(slot, microbatch)] = self.laid(parcel["sent"][0], parcel["expected"])
 
     def run(self, body, microbatch):
@@ -441,6 +457,7 @@ class Rank(Memory):
             value.fill_(math.nan if value.is_floating_point() else -1)
         self.sending[storage(value)] = self.sending.get(storage(value), 0) + 1
         self.write(out, microbatch, None, over=slot if in_place else None)
+        self.check_word(value.word, instr["types"][0])
         made = value if in_place else self.laid(outcome, instr["types"][0])
         self.started[self.key(out, microbatch)] = value, made, outcome
 
@@ -458,6 +475,8 @@ class Rank(Memory):
         if into is not None:
             self.change(values[into], instr["in"][into])
             self.check_apart(instr, values, into)
+        for value in values if do in ("slice", "concat") else ():
+            self.check_word(value.word, instr["types"][0])
         if do in NEW:
             made = [self.laid(NEW[do](instr, values, self.types[instr["types"][0]]), instr["types"][0])]
         elif do in IN_PLACE:
@@ -465,7 +484,7 @@ class Rank(Memory):
         else:
             made = values if do == "move" else self.call_op(instr, values)
         if "into" in instr:
-            made = [add(values[into], *made)]
+            made = [add(values[into], self.typed(made[0], instr["types"][0]))]
         over = None if into is None else instr["in"][into]
         for at, (slot, value) in enumerate(zip(instr["out"], made)):
             if slot is not None:
@@ -475,7 +494,7 @@ class Rank(Memory):
         """What changes is read under no other name: kernels read and write in an order of their own."""
         for at, value in enumerate(values):
             refuse(at != into and storage(value) == storage(values[into]),
-                   "rank {} reads {}, which shares its storage with {}, to which it adds", self.number, instr["in"][at],
+                   "rank {} reads {}, which shares its storage with {}, which it changes", self.number, instr["in"][at],
                    instr["in"][into])
 
     def call_op(self, instr, values):
@@ -487,19 +506,20 @@ class Rank(Memory):
                           f"{op['name']} makes a view, but is not marked as one")
         refuse(marked and instr["args"][0] != "%0", "{} is a view of its first operand, which must be the first input",
                op["name"])
-        self.check_strides(op, operands(instr["args"], kwargs), values)
+        self.check_operands(op, operands(instr["args"], kwargs), values)
         made = call(op["target"], instr["args"], kwargs, values)
         return made if marked else apart(op, values, made)
 
-    def check_strides(self, op, numbers, values):
-        """What no op made lies in memory as the Model's tensor does: kernels may believe that without looking."""
-        for number, tensor in zip(numbers, operands(op["args"], op.get("kwargs", {}))):
-            value = values[number]
-            if not hasattr(value, "is_laid") or len(value.shape) != len(self.reference.model["tensors"][tensor]["shape"]):
-                continue
-            wanted = self.reference.strides_of(tensor, value.shape)
-            refuse(not lies_as(value.shape, value.stride(), wanted), "rank {}: {} reads {} with strides {}, needs {}",
-                   self.number, op["name"], self.reference.model["tensors"][tensor]["name"], list(value.stride()), wanted)
+    def check_operands(self, op, numbers, values):
+        """They have the dtypes of the Model's; and what no op made lies in memory as they do: kernels may not look."""
+        for number, at in zip(numbers, operands(op["args"], op.get("kwargs", {}))):
+            value, tensor = values[number], self.reference.model["tensors"][at]
+            refuse(value.word != tensor["dtype"], "rank {}: {} reads {} as {}", self.number, op["name"], tensor["name"],
+                   value.word)
+            if hasattr(value, "is_laid") and len(value.shape) == len(tensor["shape"]):
+                wanted = compact(value.shape, tensor["stride"])
+                refuse(not lies_as(value.shape, value.stride(), wanted), "rank {}: {} reads {} with strides {}, needs {}",
+                       self.number, op["name"], tensor["name"], list(value.stride()), wanted)
 
     def scale(self, instr, values):
         refuse(not self.spec["scale"], "rank {} scales, but the program has no loss scale", self.number)
@@ -522,21 +542,24 @@ class Rank(Memory):
         refuse(not self.reference.trains, "rank {} updates {}, but there is no optimizer", self.number, slots[0])
         if spec["norm"]:
             self.norm(values[-1], slots[-1])
-        changing = values[2:len(values) - spec["norm"]]
-        refuse(len(changing) not in (count, count + spec["master"]), "rank {} updates {} with {} states", self.number,
-               slots[0], len(changing))
+        changing, own = values[2:len(values) - spec["norm"]], values[0].word
+        master = updated_dtype(spec, own) != own
+        refuse(len(changing) != count + master, "rank {} updates {} with {} states", self.number, slots[0], len(changing))
         for value, slot in zip([values[1], *changing], slots[1:]):
-            refuse(value.shape != values[0].shape, "rank {} updates {} with {} of another shape", self.number, slots[0], slot)
+            refuse(value.shape != values[0].shape or value.word != updated_dtype(spec, own),
+                   "rank {} updates {} {} {} with {} {} {}", self.number, slots[0], own, list(values[0].shape), slot,
+                   value.word, list(value.shape))
         for value, slot in zip(changing, slots[2:]):
             self.change(value, slot)
-        target = changing[count] if len(changing) > count else values[0]
+        target = changing[count] if master else values[0]
         by = spec["numbers"][instr.get("settings", 0)]
         update(spec, by, self.checker.step + 1, target, values[1], changing[:count])
         return values[0] if target is values[0] else values[0].copy_(target)
 
 
 def add(first, second):
-    refuse(first.shape != second.shape or first.dtype != second.dtype, "adds {} to {}", list(second.shape), list(first.shape))
+    refuse(first.shape != second.shape or first.word != second.word, "adds {} {} to {} {}", second.word, list(second.shape),
+           first.word, list(first.shape))
     return first.add_(second)
 
 
@@ -596,8 +619,11 @@ class Lasting:
         refuse(tensor["role"] != "batch" and slot[0] != "r", "rank {} loads {} for one micro-batch, but it lasts", rank, name)
         refuse(state >= 0 and number not in self.reference.gradient_of, "rank {} loads a state of {}, which is not trained",
                rank, name)
-        refuse(state >= self.rank.spec["states"] + self.rank.spec["master"], "rank {} loads state {} of {}", rank, state, name)
-        refuse(state < 0 and dtype != tensor["dtype"], "rank {} loads {} as {}, it is {}", rank, name, dtype, tensor["dtype"])
+        updated = updated_dtype(self.rank.spec, tensor["dtype"])
+        master = updated != tensor["dtype"]
+        refuse(state >= self.rank.spec["states"] + master, "rank {} loads state {} of {}", rank, state, name)
+        needed = tensor["dtype"] if state < 0 else updated
+        refuse(dtype != needed, "rank {} loads {} as {}, needs {}", rank, name, dtype, needed)
         wanted = self.reference.strides_of(number, shape)
         refuse(len(shape) != len(tensor["shape"]) or not lies_as(shape, strides, wanted),
                "rank {} loads {} with strides {}, needs {}", rank, name, strides, wanted)
@@ -608,12 +634,9 @@ class Lasting:
         seen = set()
         for entry, number in self.loads:
             key = entry["tensor"], entry.get("state", -1), str(entry["box"])
-            refuse(key in seen and number not in self.batch(), "rank {} loads {} {} a second time", self.rank.number,
+            refuse(key in seen and number not in self.reference.batch, "rank {} loads {} {} a second time", self.rank.number,
                    entry["tensor"], entry["box"])
             seen.add(key)
-
-    def batch(self):
-        return {i for i, tensor in enumerate(self.reference.model["tensors"]) if tensor.get("role") == "batch"}
 
     def replaced(self):
         """Slots that do not hold at the end of a step what they held at its beginning."""
@@ -628,11 +651,11 @@ class Lasting:
         for entry, number in self.loads:
             key = self.rank.key(entry["slot"], entry.get("microbatch", 0))
             refuse(key in self.rank.slots, "rank {} loads {} twice", self.rank.number, entry["slot"])
-            value = self.lasted(entry, number, held) if step > 0 and number not in self.batch() else None
+            value = self.lasted(entry, number, held) if step > 0 and number not in self.reference.batch else None
             wanted = self.wanted(entry, number, step) if number in self.reference.before[step] else None
             if value is not None:
                 self.compare(entry, number, value, wanted)
-                value = value.clone() if storage(value) in taken else value
+                value = self.rank.typed(value.clone(), entry["type"]) if storage(value) in taken else value
                 taken.add(storage(value))
             self.rank.slots[key] = self.rank.laid(wanted, entry["type"]) if value is None else value
         self.check_left(held)
@@ -727,11 +750,11 @@ class Checker:
         values, do = [member["value"] for member in members], instr["do"]
         for key in ("cut", "pieces", "scatter", "shares"):
             refuse(any(member["instr"].get(key) != instr.get(key) for member in members), "{} with different {}", do, key)
+        refuse(len({value.word for value in values}) > 1, "members of {} bring different dtypes", do)
         if do in ("all_gather", "all_to_all"):
             whole = joined(values, instr["cut"], instr["pieces"])
         else:
-            refuse(any(v.shape != values[0].shape or v.dtype != values[0].dtype for v in values),
-                   "members of {} bring different shapes", do)
+            refuse(any(v.shape != values[0].shape for v in values), "members of {} bring different shapes", do)
             whole = sum(values[1:], values[0].clone())
         if do in ("all_gather", "all_reduce"):
             return [whole] * len(values)

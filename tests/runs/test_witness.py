@@ -312,6 +312,18 @@ def gather_with_gaps(program):
     gather_turned(program, [12, 1])
 
 
+def load_another_dtype(program):
+    load = load_of(program, "x")
+    load["type"] = turned(program, load["type"], program["types"][load["type"]][2])
+    program["types"][-1][0] = "float64"
+
+
+def keep_a_gradient_in_half_precision(program):
+    for instr in instrs(program):
+        if instr["do"] == "cast":
+            instr["do"] = "move"
+
+
 def update_by_other_settings(program):
     next(instr for instr in instrs(program) if instr.get("settings") == 1).pop("settings")
 
@@ -347,7 +359,7 @@ BROKEN = [
     (change_a_buffer, "dp --ranks 2", "k lasts to the next step, but r4 holds something else"),
     (change_a_frozen_parameter, "dp --ranks 2", "f lasts to the next step, but r5 holds something else"),
     (change_an_untrained_parameter, "dp --ranks 2 --optimizer none", "p1 lasts to the next step, but r2 holds something"),
-    (add_overlapping_views, "dp --ranks 2", "which shares its storage with l2, to which it adds"),
+    (add_overlapping_views, "dp --ranks 2", "which shares its storage with l2, which it changes"),
     (change_expanded, "dp --ranks 2", "in place, whose elements share memory"),
     (add_the_raw_seed, SCALED, NORM),
     (count_a_gradient_once, "dp --ranks 2 --clip 1e9", NORM),
@@ -356,6 +368,8 @@ BROKEN = [
     (load_turned, "dp --ranks 2", "loads w with strides [1, 6], needs [6, 1]"),
     (gather_turned, "zero3 --ranks 2", "reads w with strides [1, 6], needs [6, 1]"),
     (gather_with_gaps, "zero3 --ranks 2", "with strides [12, 1], which leave gaps"),
+    (load_another_dtype, "dp --ranks 2", "loads x as float64, needs float32"),
+    (keep_a_gradient_in_half_precision, "zero1 --ranks 2 --precision bf16", "makes bfloat16 [6], promised float32 [6]"),
     (update_by_other_settings, "dp --ranks 2", "reports parameter p1, not as one device", GROUPS),
     (exchange_states, "dp --ranks 2", "state 0 of w is never updated"),
     (drop_a_state, "dp --ranks 1", "drops or replaces state 0 of w; it must stay in its slot"),
