@@ -252,7 +252,7 @@ class Reference:
         self.after.append({**values, **kept})
         return kept
 
-    def run(self, values, doubled=None):
+    def run(self, values, doubled=-1):
         """All values of a step; of one tensor twice what its op makes."""
         for op in self.model["ops"]:
             for out, value in zip(op["out"], call(op["target"], op["args"], op.get("kwargs", {}), values)):

@@ -145,6 +145,7 @@ RIGHT = [
     ("llama-tiny", "cp --ranks 2 --merge lse"),
     ("llama-tiny", "sp --ranks 2 --loss-pieces 2"),
     ("mixtral-tiny", "ep --ranks 2"),
+    ("evoformer-tiny", "dp --ranks 2 --optimizer sgd"),
 ]
 
 
