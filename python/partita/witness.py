@@ -275,10 +275,6 @@ class Reference:
         refuse(name not in self.ids, "the model has no tensor {}", name)
         return self.model["tensors"][self.ids[name]]
 
-    def strides_of(self, number, shape):
-        """Of a piece of this tensor: dense, dimensions in memory in the order of the whole."""
-        return compact(shape, self.model["tensors"][number]["stride"])
-
 
 # Boxes of whole tensors, and cuts of pieces.
 
@@ -527,6 +523,11 @@ class Rank(Memory):
                instr["in"][0])
         return values[0].mul_(self.checker.scale)
 
+    def squares(self, instr, values):
+        refuse(values[0].word != "float64" or values[0].dim() > 0, "rank {} keeps a sum of squares as {} {}", self.number,
+               values[0].word, list(values[0].shape))
+        return values[0].add_((values[1] ** 2).sum())
+
     def norm(self, value, slot):
         """The squares of all gradients, times the loss scale."""
         wanted = self.reference.squares[self.checker.step] * self.checker.scale ** 2
@@ -584,7 +585,7 @@ NEW = {  # of the inputs v; the type is the promised one
 }
 IN_PLACE = {  # change the first of the inputs v
     "add": lambda rank, instr, v: add(*v),
-    "squares": lambda rank, instr, v: v[0].add_((v[1] ** 2).sum()),
+    "squares": Rank.squares,
     "scale": Rank.scale,
     "clip": Rank.clip,
     "optimize": Rank.optimize,
@@ -624,7 +625,7 @@ class Lasting:
         refuse(state >= self.rank.spec["states"] + master, "rank {} loads state {} of {}", rank, state, name)
         needed = tensor["dtype"] if state < 0 else updated
         refuse(dtype != needed, "rank {} loads {} as {}, needs {}", rank, name, dtype, needed)
-        wanted = self.reference.strides_of(number, shape)
+        wanted = compact(shape, tensor["stride"])
         refuse(len(shape) != len(tensor["shape"]) or not lies_as(shape, strides, wanted),
                "rank {} loads {} with strides {}, needs {}", rank, name, strides, wanted)
         return number
@@ -710,7 +711,8 @@ class Checker:
         self.leaves = leaves_of(program, reference)
         self.ranks = [Rank(number, self) for number in range(len(program["ranks"]))]
         self.lasting = [Lasting(rank, self.leaves) for rank in self.ranks]
-        self.check_dtypes()
+        self.check_slots()
+        self.check_types()
         self.check_covered()
 
     def check(self):
@@ -774,14 +776,31 @@ class Checker:
         standing = {number: id(arrival["instr"]) for number, arrival in self.standing.items()}
         return len(walks), sum(self.counts.values()), len(self.counts), standing
 
-    def check_dtypes(self):
-        """Of what ops make: here all have double precision, so that numbers do not show them."""
+    def check_slots(self):
+        """A runtime has as many as the file says."""
+        for body in self.program["bodies"]:
+            for slot in (slot for instr in body["instrs"] for slot in instr["in"] + instr["out"] if slot and slot[0] == "l"):
+                refuse(int(slot[1:]) >= body["locals"], "{} has no slot {}", body["name"], slot)
+        for number, rank in enumerate(self.program["ranks"]):
+            bodies = [self.program["bodies"][action[1]] for action in rank["actions"] if action[0] == "run"]
+            used = {slot for body in bodies for instr in body["instrs"] for slot in instr["in"] + instr["out"] if slot}
+            used |= {entry["slot"] for entry in rank["loads"] + rank["results"]}
+            used |= {action[1] for action in rank["actions"] if action[0] != "run"}
+            limits = {"r": rank["rank_slots"], "f": rank["frame_slots"]}
+            for slot in used:
+                refuse(int(slot[1:]) >= limits.get(slot[0], math.inf), "rank {} has no slot {}", number, slot)
+
+    def check_types(self):
+        """Of what ops make. Here all have double precision, and kernels decide how results lie: no number would show it."""
         for instr in (instr for body in self.program["bodies"] for instr in body["instrs"] if instr["do"] == "compute"):
             outputs = self.reference.ops[instr["op"]]["out"] if instr["op"] in self.reference.ops else []
             for number, at in zip(instr.get("types", []), outputs):
-                dtype = None if at is None or number is None else self.reference.model["tensors"][at]["dtype"]
-                refuse(dtype and self.program["types"][number][0] != dtype, "{} makes {}, promised {}", instr["op"], dtype,
-                       dtype and self.program["types"][number][0])
+                if number is None or at is None:
+                    continue
+                (dtype, shape, strides), tensor = self.program["types"][number], self.reference.model["tensors"][at]
+                refuse(dtype != tensor["dtype"], "{} makes {}, promised {}", instr["op"], tensor["dtype"], dtype)
+                refuse(len(shape) == len(tensor["shape"]) and not lies_as(shape, strides, compact(shape, tensor["stride"])),
+                       "{} makes {} with strides {}, needs {}", instr["op"], shape, strides, compact(shape, tensor["stride"]))
 
     # Results.
 

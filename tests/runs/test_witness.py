@@ -171,6 +171,14 @@ def put_before(program, op, *more):
     body["instrs"][at:at] = more
 
 
+def make_room(program):
+    """For slots l90 and r90."""
+    for body in program["bodies"]:
+        body["locals"] = 100
+    for rank in program["ranks"]:
+        rank["rank_slots"] = 100
+
+
 def take(program, gone):
     """The instructions that are taken out."""
     taken = [instr for instr in instrs(program) if gone(instr)]
@@ -257,12 +265,14 @@ def add_overlapping_views(program):
 
 
 def change_expanded(program):
+    make_room(program)
     made = find(program, "root/sum.grad.0")
     put_before(program, "root/mul.grad.0", {"do": "zeros", "in": [], "out": ["l90"], "types": made["types"]},
                {"do": "add", "in": [*made["out"], "l90"], "out": made["out"], "drop": ["l90"]})
 
 
 def add_the_raw_seed(program):
+    make_room(program)
     put_before(program, "root/mul.1.grad.1", {**find(program, "root/add.6.grad.0"), "out": ["l90"]})
     add_in_place(program, "root/mul.1.grad.1", 1)
     instr = next(instr for instr in instrs(program) if instr.get("sum") == "root/mul.1.grad.1")
@@ -288,6 +298,7 @@ def count_parts_by_number(program):
 
 
 def load_twice(program):
+    make_room(program)
     for rank in program["ranks"]:
         load = next(load for load in rank["loads"] if load["tensor"] == "w")
         rank["loads"].append({**load, "slot": "r90"})
@@ -323,6 +334,20 @@ def keep_a_gradient_in_half_precision(program):
     for instr in instrs(program):
         if instr["do"] == "cast":
             instr["do"] = "move"
+
+
+def keep_squares_in_float32(program):
+    number = next(instr["types"][0] for instr in instrs(program) if instr["do"] == "squares")
+    program["types"][number][0] = "float32"
+
+
+def promise_other_strides(program):
+    instr = find(program, "root/mul")
+    instr["types"] = [turned(program, instr["types"][0])]
+
+
+def use_no_slot(program):
+    program["ranks"][1]["rank_slots"] -= 1
 
 
 def update_by_other_settings(program):
@@ -371,6 +396,9 @@ BROKEN = [
     (gather_with_gaps, "zero3 --ranks 2", "with strides [12, 1], which leave gaps"),
     (load_another_dtype, "dp --ranks 2", "loads x as float64, needs float32"),
     (keep_a_gradient_in_half_precision, "zero1 --ranks 2 --precision bf16", "makes bfloat16 [6], promised float32 [6]"),
+    (keep_squares_in_float32, "dp --ranks 2 --clip 1", "keeps a sum of squares as float32 []"),
+    (promise_other_strides, "dp --ranks 1", "root/mul makes [4, 5] with strides [1, 5], needs [5, 1]"),
+    (use_no_slot, "dp --ranks 2", "rank 1 has no slot r"),
     (update_by_other_settings, "dp --ranks 2", "reports parameter p1, not as one device", GROUPS),
     (exchange_states, "dp --ranks 2", "state 0 of w is never updated"),
     (drop_a_state, "dp --ranks 1", "drops or replaces state 0 of w; it must stay in its slot"),
