@@ -42,6 +42,19 @@ def dtype_of(word):
     return torch.complex128 if dtype.is_complex else torch.float64 if dtype.is_floating_point else dtype
 
 
+def in_doubles(work):
+    """Ops that are not told a dtype make doubles, too."""
+    @functools.wraps(work)
+    def wrapped(*args, **kwargs):
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            return work(*args, **kwargs)
+        finally:
+            torch.set_default_dtype(default)
+    return wrapped
+
+
 def argument(value, tensors):
     """A plain value, a list, a tensor ("%3") or a word with its kind in front."""
     if isinstance(value, list):
@@ -192,6 +205,7 @@ class Reference:
     by parameter, `after[k]` what step k must report by tensor, `squares[k]` of the norm of all gradients.
     """
 
+    @in_doubles
     def __init__(self, model, spec, seed=1):
         self.model, self.spec = model, spec
         self.ids = {tensor["name"]: i for i, tensor in enumerate(model["tensors"])}
@@ -679,9 +693,7 @@ class Lasting:
                 if result["kind"] in ("parameter", "buffer") and (result["tensor"], result["box"]) == (name, entry["box"]):
                     return held[result["slot"], 0]
             return held.get((slot, 0), torch.tensor(math.nan)) if trained else None
-        elif slot in self.gone:
-            return None if (slot, 0) not in held else held[slot, 0]
-        return held[slot, 0]
+        return held.get((slot, 0))
 
     def compare(self, entry, number, value, wanted):
         name, state = entry["tensor"], entry.get("state", -1)
@@ -844,18 +856,15 @@ def same(value, wanted, whole=None):
     return torch.allclose(value, wanted, rtol=0, atol=TOLERANCE * (largest + 1e-6))
 
 
+@in_doubles
 def judge(model, program, reference=None):
     """None if the Program computes the Model's step, else a sentence that says why not."""
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)  # of ops that are not told one
     try:
         Checker(program, reference or Reference(model, optimizer_of(program))).check()
     except Refused as why:
         return str(why)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         return f"cannot be walked: {type(error).__name__} {str(error).splitlines()[0]}"
-    finally:
-        torch.set_default_dtype(default)
     return None
 
 
