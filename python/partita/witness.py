@@ -388,8 +388,8 @@ class Memory:
     def laid(self, value, number):
         """A copy that lies in memory as its type says, as all do that no op makes."""
         _, shape, strides = self.types[number]
-        refuse(not lies_as(shape, strides, compact(shape, strides)), "rank {} makes {} with strides {}, which leave gaps",
-               self.number, shape, strides)
+        refuse(not lies_as(shape, strides, compact(shape, strides)),
+               "rank {} makes {} with strides {}, which leave gaps or overlap", self.number, shape, strides)
         refuse(list(value.shape) != shape, "rank {} makes {}, promised {}", self.number, list(value.shape), shape)
         made = self.typed(torch.empty_strided(shape, strides, dtype=value.dtype).copy_(value), number)
         made.is_laid = True
@@ -526,10 +526,13 @@ class Rank(Memory):
             value, tensor = values[number], self.reference.model["tensors"][at]
             refuse(value.word != tensor["dtype"], "rank {}: {} reads {} as {}", self.number, op["name"], tensor["name"],
                    value.word)
-            if hasattr(value, "is_laid") and len(value.shape) == len(tensor["shape"]):
-                wanted = compact(value.shape, tensor["stride"])
-                refuse(not lies_as(value.shape, value.stride(), wanted), "rank {}: {} reads {} with strides {}, needs {}",
-                       self.number, op["name"], tensor["name"], list(value.stride()), wanted)
+            self.check_strides(value, tensor, op["name"] + " reads")
+
+    def check_strides(self, value, tensor, doing):
+        if hasattr(value, "is_laid") and len(value.shape) == len(tensor["shape"]):
+            wanted = compact(value.shape, tensor["stride"])
+            refuse(not lies_as(value.shape, value.stride(), wanted), "rank {}: {} {} with strides {}, needs {}", self.number,
+                   doing, tensor["name"], list(value.stride()), wanted)
 
     def scale(self, instr, values):
         refuse(not self.spec["scale"], "rank {} scales, but the program has no loss scale", self.number)
@@ -842,10 +845,12 @@ class Checker:
     def compare(self):
         """Every report equals its part of the reference."""
         for rank, entry in ((rank, entry) for rank in self.ranks for entry in rank.program["results"]):
-            whole = self.reference.after[self.step][self.reference.ids[entry["tensor"]]]
+            number = self.reference.ids[entry["tensor"]]
+            whole, held = self.reference.after[self.step][number], self.reference.new_value_of.get(number, number)
             got, wanted = rank.read(entry["slot"], 0), boxed(whole, self.leaves[entry["tensor"]], entry["box"])
             refuse(got.shape != wanted.shape or not same(got, wanted, whole),
                    "step {}: rank {} reports {} {}, not as one device", self.step, rank.number, entry["kind"], entry["tensor"])
+            rank.check_strides(got, self.reference.model["tensors"][held], "reports")
 
 
 def same(value, wanted, whole=None):

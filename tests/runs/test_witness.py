@@ -314,14 +314,18 @@ def load_turned(program):
     load["type"] = turned(program, load["type"])
 
 
-def gather_turned(program, strides=None):
-    gather = next(instr for instr in instrs(program) if instr["do"] == "all_gather"
+def gather_turned(program, strides=None, do="all_gather"):
+    gather = next(instr for instr in instrs(program) if instr["do"] == do
                   and len(program["types"][instr["types"][0]][1]) == 2)
     gather["types"] = [turned(program, gather["types"][0], strides)]
 
 
 def gather_with_gaps(program):
     gather_turned(program, [12, 1])
+
+
+def scatter_turned(program):
+    gather_turned(program, [1, 3], "reduce_scatter")
 
 
 def load_another_dtype(program):
@@ -393,6 +397,7 @@ BROKEN = [
     (load_twice, "dp --ranks 2", "loads w [[[0, 6]], [[0, 6]]] a second time"),
     (load_turned, "dp --ranks 2", "loads w with strides [1, 6], needs [6, 1]"),
     (gather_turned, "zero3 --ranks 2", "reads w with strides [1, 6], needs [6, 1]"),
+    (scatter_turned, "zero3 --ranks 2", "reports root/mm.grad.1:0 with strides [1, 3], needs [6, 1]"),
     (gather_with_gaps, "zero3 --ranks 2", "with strides [12, 1], which leave gaps"),
     (load_another_dtype, "dp --ranks 2", "loads x as float64, needs float32"),
     (keep_a_gradient_in_half_precision, "zero1 --ranks 2 --precision bf16", "makes bfloat16 [6], promised float32 [6]"),
