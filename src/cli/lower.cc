@@ -12,6 +12,7 @@
 #include "cli/peaks.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
+#include "lower/unmade.h"
 #include "program/assumed.h"
 #include "program/memory.h"
 
@@ -72,11 +73,17 @@ void dump(const std::string& folder, const Model& model, const Plan& plan, const
   if (failed)
     input_error("--dump-dir {}: cannot make this folder: {}; try another name", folder, failed.message());
   // The Model whose ops the Program names: softmax, losses and norms may be taken apart in it.
-  write_file(fmt::format("{}/00-model.json", folder), to_json(lowered.model));
+  auto [named, program] = without_unmade(std::move(lowered.model), std::move(lowered.program));
+  write_file(fmt::format("{}/00-model.json", folder), to_json(named));
   int number = 1;
   for (const auto& [name, text] : log.texts)
     write_file(fmt::format("{}/{:02}-{}.txt", folder, number++, name), text);
-  write_file(fmt::format("{}/{:02}-program.json", folder, number), to_json(lowered.program, lowered.model));
+  write_file(fmt::format("{}/{:02}-program.json", folder, number), to_json(program, named));
+}
+
+void write_program(const std::string& path, const Model& model, const Program& program) {
+  auto [named, made] = without_unmade(model, program);
+  write_file(path, to_json(made, named));
 }
 
 void write_rank(const Options& options, const Model& model, const Program& program, const Fold& fold) {
@@ -84,7 +91,7 @@ void write_rank(const Options& options, const Model& model, const Program& progr
   if (static_cast<size_t>(options.rank) >= ranks)
     input_error("--rank {}: the plan has ranks 0 to {}", options.rank, ranks - 1);
   if (options.output.empty()) input_error("--rank {}: needs -o FILE to write it to", options.rank);
-  write_file(options.output, to_json(expand(program, fold, options.rank), model));
+  write_program(options.output, model, expand(program, fold, options.rank));
 }
 
 void run(const Options& options, const Command& command) {
@@ -100,8 +107,7 @@ void run(const Options& options, const Command& command) {
     write_rank(options, prepared.model, program, fold);
   } else if (!options.output.empty()) {
     Proved proved = prove_plan(model, plan, options.plan);
-    const Lowered& lowered = proved.lowered();
-    write_file(options.output, to_json(lowered.program, lowered.model));
+    write_program(options.output, proved.lowered().model, proved.lowered().program);
   }
   std::vector<Bytes> peaks = peaks_by_rank(prepared.model, program, fold);
   int64_t actions = action_count(program, fold);

@@ -14,7 +14,7 @@ template <class Numbers>
 struct NumberRow {
   const char* key;
   double Numbers::*field;
-  bool always = true;  // written where it is 0 too
+  bool always = true;  // written where it is what is read without it, too
 };
 template <class Numbers>
 constexpr NumberRow<Numbers> kNumbers[] = {{"lr", &Numbers::lr},
@@ -25,11 +25,11 @@ constexpr NumberRow<Numbers> kNumbers[] = {{"lr", &Numbers::lr},
                                            {"momentum", &Numbers::momentum},
                                            {"dampening", &Numbers::dampening, false}};
 
-template <class Numbers>
-void write_numbers(const Numbers& numbers, Json& out) {
-  for (const auto& row : kNumbers<Numbers>)
-    if (row.always || numbers.*row.field != 0) out[row.key] = numbers.*row.field;
-  if (numbers.nesterov) out["nesterov"] = true;
+// What is absent is read as `otherwise`.
+void write_numbers(const OptimizerGroup& numbers, const OptimizerGroup& otherwise, Json& out) {
+  for (const auto& row : kNumbers<OptimizerGroup>)
+    if (row.always || numbers.*row.field != otherwise.*row.field) out[row.key] = numbers.*row.field;
+  if (numbers.nesterov != otherwise.nesterov) out["nesterov"] = numbers.nesterov;
 }
 
 template <class Numbers>
@@ -113,11 +113,12 @@ LossScale after_step(LossScale scale, bool overflowed) {
 
 Json optimizer_json(const OptimizerSpec& optimizer) {
   Json out = {{"name", optimizer.name}};
-  write_numbers(optimizer, out);
+  const OptimizerGroup own = numbers_of(optimizer, 0);
+  write_numbers(own, {}, out);
   if (optimizer.clip > 0) out["clip"] = optimizer.clip;
   for (const OptimizerGroup& group : optimizer.groups) {
     Json one = {{"params", group.params}};
-    write_numbers(group, one);
+    write_numbers(group, own, one);
     out["groups"].push_back(std::move(one));
   }
   return out;

@@ -41,6 +41,14 @@ TEST(OptimizerGroups, PlanAndProgramFilesKeepThem) {
   EXPECT_EQ(again.bodies, lowered.program.bodies);
 }
 
+TEST(OptimizerGroups, FilesKeepWhatAGroupDoesNotHave) {
+  OptimizerSpec spec{.name = "sgd", .momentum = 0.9, .dampening = 0.3, .nesterov = true};
+  spec.groups = {numbers_of(spec, 0), numbers_of(spec, 0)};
+  spec.groups[0].dampening = 0;
+  spec.groups[1].nesterov = false;
+  EXPECT_EQ(read_optimizer(JsonIn(optimizer_json(spec), "optimizer")), spec);
+}
+
 TEST(OptimizerGroups, AGroupWithoutParametersIsAFault) {
   Model model = captured("gpt2-tiny");
   Plan plan = recipe(model, {.dp = 2});
