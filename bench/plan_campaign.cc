@@ -17,6 +17,7 @@
 #include "number_at.h"
 #include "plan_draws.h"
 #include "plan_trial.h"
+#include "run/constants.h"
 
 namespace partita {
 namespace {
@@ -34,7 +35,7 @@ struct Tally {
   std::map<std::string, size_t> refused;  // by the beginning of the reason
 };
 
-void try_case(uint64_t seed, uint64_t number, const std::vector<Model>& captured, Tally& tally) {
+void try_case(uint64_t seed, uint64_t number, const std::vector<Captured>& captured, Tally& tally) {
   Draw draw(seed * 1'000'003 + number);
   std::string text, fault;
   DrawnModel drawn;
@@ -44,7 +45,7 @@ void try_case(uint64_t seed, uint64_t number, const std::vector<Model>& captured
     text = drawn.text;
     plan = draw_plan(draw, drawn);
     text += ": " + plan.summary;
-    fault = try_plan(drawn.model, plan, {.ignored_labels = drawn.ignores_labels}).fault;
+    fault = try_plan(drawn.model, plan, {.ignored_labels = drawn.ignores_labels}, drawn.constants).fault;
     ++tally.run;
   } catch (const InputError& error) {
     constexpr size_t kBeginning = 70;
@@ -60,7 +61,7 @@ void try_case(uint64_t seed, uint64_t number, const std::vector<Model>& captured
   std::fflush(stdout);
 }
 
-int campaign(size_t count, uint64_t seed, uint64_t first, const std::vector<Model>& captured) {
+int campaign(size_t count, uint64_t seed, uint64_t first, const std::vector<Captured>& captured) {
   Tally tally;
   for (; tally.run < count; ++tally.drawn) try_case(seed, first + tally.drawn, captured, tally);
   if (folder())
@@ -75,9 +76,11 @@ int campaign(size_t count, uint64_t seed, uint64_t first, const std::vector<Mode
 
 int main(int argc, char** argv) {
   using namespace partita;
-  std::vector<Model> captured;
-  for (int k = 4; k < argc; ++k)
-    captured.push_back(retype(parse_model(read_file(argv[k]), argv[k]), DType::kFloat64));
+  std::vector<Captured> captured;
+  for (int k = 4; k < argc; ++k) {
+    Model model = retype(parse_model(read_file(argv[k]), argv[k]), DType::kFloat64);
+    captured.push_back({model, load_constants(argv[k], model)});
+  }
   return campaign(number_at(argc, argv, 1, 300), number_at(argc, argv, 2, 1), number_at(argc, argv, 3, 0),
                   captured);
 }

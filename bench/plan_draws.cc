@@ -286,15 +286,15 @@ int64_t Draw::divisor(int64_t n) {
   return of(all);
 }
 
-DrawnModel draw_model(Draw& draw, const std::vector<Model>& captured) {
+DrawnModel draw_model(Draw& draw, const std::vector<Captured>& captured) {
   constexpr int64_t kBuilt = std::size(kFamilies);
   int64_t files = std::min(static_cast<int64_t>(captured.size()), kBuilt);  // about as often as built ones
   int64_t which = draw.number(0, kBuilt + files - 1);
   if (which >= kBuilt) {
-    const Model& model = draw.of(captured);
+    const auto& [model, constants] = draw.of(captured);
     for (const Tensor& tensor : model.tensors)
       if (tensor.role == Role::kBatchInput && !tensor.shape.empty())
-        return {model, model.name, tensor.shape[0]};
+        return {model, model.name, tensor.shape[0], true, views_of(constants)};
   }
   StepSize size{.batch = draw.one_in(8) ? 1 : draw.number(2, 8)};
   if (kFamilies[which].tokens) size.seq = draw.number(3, 8);

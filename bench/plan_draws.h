@@ -6,6 +6,7 @@
 
 #include "model/model.h"
 #include "plan/plan.h"
+#include "run/host_tensor.h"
 
 namespace partita {
 
@@ -29,15 +30,22 @@ class Draw {
 };
 
 /// A step, mostly in float64, and how to make it again.
+/// A model from a file, with the values of its constants.
+struct Captured {
+  Model model;
+  HostTensors constants;
+};
+
 struct DrawnModel {
   Model model;
   std::string text;
   int64_t batch = 0;
   bool ignores_labels = true;  // may meet a sample without any label
+  HostViews constants = {};
 };
 
 /// One of the families that Partita builds, in sizes that seldom divide, or one of the `captured`.
-DrawnModel draw_model(Draw& draw, const std::vector<Model>& captured);
+DrawnModel draw_model(Draw& draw, const std::vector<Captured>& captured);
 
 /// A recipe of 1 to 8 ranks, or one changed by hand: other atoms split, parameters stored each in its own
 /// way, loops, stages and orders of the campaign's own. InputError where it does not apply.

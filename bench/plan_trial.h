@@ -5,6 +5,7 @@
 #include "model/model.h"
 #include "plan/plan.h"
 #include "run/draw.h"
+#include "run/host_tensor.h"
 
 namespace partita {
 
@@ -16,6 +17,7 @@ struct Trial {
 
 /// Lowers, certifies and runs three steps beside one device; the counted peak of every rank must be the
 /// predicted one. InputError where the plan does not apply.
-Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch);
+Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch,
+               const HostViews& constants = {});
 
 }  // namespace partita

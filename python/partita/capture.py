@@ -26,6 +26,7 @@ from .progress import Progress
 from .random import DRAWS, STATE, Draws, draws, refuse_others
 from .same_graph import same_graph
 from .scripted import scripted_as_written
+from .stated_dtypes import state_dtypes
 from .untouched import Attributes, clear_caches, untouched
 from .writer import write
 
@@ -79,6 +80,7 @@ def _captured(module, batch, loss, bake, progress, infer, train):
             graph = _functionalise(graph, inputs, reporter)
     reporter.end()
     kept.check_written(_clean(graph.graph, inputs))
+    state_dtypes(graph.graph)
     name = getattr(getattr(module, "config", None), "model_type", None) or type(module).__name__
     model = write(graph, inputs, name, infer)
     constants = {name_of(module, value): value for value in model.constants.values()}

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/checks.h"
-#include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/measure_plans.h"
 #include "cli/plan_input.h"
@@ -17,6 +16,7 @@
 #include "model/retype.h"
 #include "profile/calibration_steps.h"
 #include "profile/step.h"
+#include "run/constants.h"
 #include "run/host_memory.h"
 #include "run/safetensors.h"
 #include "run/threads/measure_transfers.h"
@@ -42,7 +42,7 @@ struct Probe {
 Probe probe_of(const std::string& file, const Options& options) {
   ModelInput input{.file = file, .dtype = options.dtype};
   Model model = load(input);
-  Probe probe{file, model, load_constants(input, model)};
+  Probe probe{file, model, load_constants(input.file, model)};
   if (!options.inputs.empty()) probe.given.merge(load_safetensors(options.inputs));
   return probe;
 }

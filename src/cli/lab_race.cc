@@ -4,12 +4,12 @@
 
 #include "base/error.h"
 #include "cli/checks.h"
-#include "cli/constants.h"
 #include "cli/lab.h"
 #include "cli/plan_input.h"
 #include "cli/pricing.h"
 #include "cli/race.h"
 #include "cluster/library.h"
+#include "run/constants.h"
 #include "run/host_memory.h"
 #include "simulate/simulate.h"
 
@@ -83,7 +83,7 @@ void run(const RaceFlags& flags, const Command& command) {
     entries.push_back(entry_of(file, model, flags.calibration));
     plans.push_back(entries.back().plan);
   }
-  HostTensors constants = load_constants(flags.model, model);
+  HostTensors constants = load_constants(flags.model.file, model);
   std::vector<RaceTime> times = race(model, views_of(constants), plans, flags.rounds,
                                      [&](const std::string& name) { command.say("running", name); });
   command.answer(to_json(entries, times), to_text(entries, times));

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "cli/checks.h"
 #include "cli/choose_by_run.h"
-#include "cli/constants.h"
 #include "cli/ctrl_c.h"
 #include "cli/headline.h"
 #include "cli/inputs.h"
@@ -20,6 +19,7 @@
 #include "cli/training.h"
 #include "cli/verbs.h"
 #include "model/retype.h"
+#include "run/constants.h"
 #include "search/batch_sweep.h"
 #include "search/cost_book.h"
 #include "search/fault_report.h"
@@ -257,7 +257,7 @@ void run(Options& options, const Command& command) {
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found.result.fitting.empty()) ctrl_c.reset();  // nothing is left that could be given before its end
   if (options.rounds > 0 && !found.result.interrupted) {
-    HostTensors constants = load_constants(options.model, found.model);
+    HostTensors constants = load_constants(options.model.file, found.model);
     choose_by_run(found.model, views_of(constants), options.rounds, command, found.result);
   }
   Json json = write(found, plan, objective, seconds);

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "cli/checks.h"
 #include "cli/clock.h"
-#include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
 #include "cli/pricing.h"
@@ -13,6 +12,7 @@
 #include "cli/verbs.h"
 #include "cluster/library.h"
 #include "plan/recipe.h"
+#include "run/constants.h"
 #include "run/host_memory.h"
 #include "search/plan_costs.h"
 #include "simulate/simulate.h"
@@ -75,7 +75,7 @@ void run(const Options& options, const Command& command) {
   request.options = run_options(options.clock, lowered.model, lowered.program, prices, trace.step_seconds);
   request.options.pinned = options.pin;
   request.batch.seed = options.seed;
-  HostTensors constants = load_constants(options.model, model);
+  HostTensors constants = load_constants(options.model.file, model);
   request.weights = views_of(constants);
   command.tell(plan.summary);
   command.say("running", fmt::format("{} steps on {} ranks", options.steps, plan.ranks()));

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "cli/constants.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
@@ -13,6 +12,7 @@
 #include "program/assumed.h"
 #include "program/made.h"
 #include "program/memory.h"
+#include "run/constants.h"
 #include "run/host_memory.h"
 #include "run/verdict.h"
 
@@ -85,7 +85,7 @@ void run(const Options& options, Command& command) {
   Proved proved = prove_plan(model, plan, options.plan);
   const Lowered& tried = proved.lowered();
   need_room(tried, model, plan.optimizer);
-  HostTensors constants = load_constants(options.model, model);
+  HostTensors constants = load_constants(options.model.file, model);
   VerifyRequest request = verify_request(model, views_of(constants), options.settings);
   command.say("running three steps of the plan and of one device");
   Verdict verdict{.report = load_runtime().verify(runnable(proved), {model, plan.optimizer}, request),

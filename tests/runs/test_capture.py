@@ -222,6 +222,25 @@ def test_under_fake_tensors_the_same_bytes():
     assert partita.capture(module, token_batch()).to_json() == partita.capture(gpt2(), token_batch()).to_json()
 
 
+def test_the_default_dtype_of_the_process_is_no_part_of_a_step():
+    class Waves(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(4, dtype=torch.float64))
+
+        def forward(self, x):
+            rates = torch.exp(torch.arange(4) * -0.7)  # whole numbers times a number: of the default dtype
+            return ((x * self.weight + rates) ** 2 / torch.tensor(3)).sum()
+
+    module, batch = Waves(), (torch.linspace(0, 1, 4, dtype=torch.float64),)
+    torch.set_default_dtype(torch.float64)
+    try:
+        model, want = partita.capture(module, batch), module(*batch)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert model.run(module, batch).loss == want.item()
+
+
 @pytest.mark.parametrize("name", make_models.MODELS)
 def test_stored_models_are_what_capture_writes(name):
     assert (make_models.HERE / f"{name}.model.json").read_text() == make_models.make(name).to_json()

@@ -1,4 +1,4 @@
-#include "cli/constants.h"
+#include "run/constants.h"
 
 #include <filesystem>
 
@@ -18,9 +18,9 @@ std::string file_beside(const std::string& model_file) {
 
 }  // namespace
 
-HostTensors load_constants(const ModelInput& input, const Model& model) {
+HostTensors load_constants(const std::string& file, const Model& model) {
   HostTensors values;
-  std::string path = file_beside(input.file);
+  std::string path = file_beside(file);
   HostTensors stored;
   for (const Tensor& tensor : model.tensors) {
     if (tensor.role != Role::kConstant) continue;
@@ -29,13 +29,13 @@ HostTensors load_constants(const ModelInput& input, const Model& model) {
         input_error(
             "{}: the step has constants, their values belong into {}, which is not there; capture again "
             "or copy both files together",
-            input.file, path);
+            file, path);
       stored = load_safetensors(path);
     }
     auto found = stored.find(tensor.name);
     if (found == stored.end() || found->second.shape != tensor.shape)
       input_error("{}: holds no value of the right shape for {} of {}; capture the step again", path,
-                  tensor.name, input.file);
+                  tensor.name, file);
     HostTensor& value = found->second;
     values[tensor.name] =
         value.dtype == tensor.dtype ? value : from_doubles(tensor.shape, tensor.dtype, to_doubles(value));
