@@ -93,6 +93,7 @@ class CodeWriter {
   // supply.cc
   bool usable(int site, const Available& one, Segment segment) const;
   int want(int site, Segment segment, TensorId tensor, const Layout& need, std::optional<DType> as = {});
+  int want_rounded(int site, Segment segment, TensorId tensor, const Layout& need, std::optional<DType> as);
   bool reachable(const Layout& from, const Layout& to) const;
   int best_source(int site, Segment segment, TensorId tensor, const Layout& need, std::optional<DType> as);
   int load(int site, TensorId tensor, const Layout& layout, int stream);

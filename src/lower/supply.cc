@@ -61,8 +61,20 @@ int CodeWriter::want(int site, Segment segment, TensorId tensor, const Layout& n
       cast(site, segment, source, *as);
       return want(site, segment, tensor, need, as);
     }
+  if (int sum = want_rounded(site, segment, tensor, need, as); sum >= 0) return sum;
   obtain(site, segment, tensor, need);
   return want(site, segment, tensor, need, as);
+}
+
+// A gradient that another one is computed from after the loop was summed in a wider dtype: it is rounded to the
+// model's once it is complete.
+int CodeWriter::want_rounded(int site, Segment segment, TensorId tensor, const Layout& need,
+                             std::optional<DType> as) {
+  std::optional<DType> wide = sum_dtype(tensor);
+  bool partial = std::any_of(need.begin(), need.end(),
+                             [](const AxisLayout& axis) { return axis.kind == AxisLayout::kPartial; });
+  if (as || !wide || partial || best_source(site, segment, tensor, need, wide) < 0) return -1;
+  return cast(site, segment, want(site, segment, tensor, need, wide), model_[tensor].dtype);
 }
 
 // Pieces in time cannot be gathered: the others are not there yet, or not any more.

@@ -20,6 +20,15 @@ def test_equal_or_refused_by_name(number, name):
         assert as_expected(verdict, name, plan, setting), (name, plan, setting, verdict)
 
 
+@pytest.mark.parametrize("name", ["SharedNegative", "StridedShared", "SharedGradient"])
+def test_gradients_made_of_others_after_sums_in_float32(name):
+    module = made(name).float()
+    batch = {key: value.float() if value.is_floating_point() else value for key, value in batches()[0].items()}
+    model = partita.capture(module, batch)
+    plan = partita.recipe("zero1", model, ranks=2, microbatches=2, precision="bf16")
+    assert partita.verify(model, plan, tolerance=0.1)["equal"]
+
+
 def test_a_constant_that_forward_writes_to_is_left_as_it_was():
     with doubles():
         module = made("ConstantWritten")
