@@ -334,6 +334,68 @@ TEST(Holes, StridesAreThoseOfTheModel) {
   EXPECT_EQ(certify(out.model, out.atoms, out.program), std::vector<std::string>{});
 }
 
+// --- Rules that need what `program_rules_test.cc` does not have: other optimizers, additions, classes ---
+
+/// The first instruction of a kind, and the body that it is in.
+std::pair<Body*, size_t> find(Lowered& in, InstrKind kind) {
+  for (Body& body : in.program.bodies)
+    for (size_t i = 0; i < body.instrs.size(); ++i)
+      if (body.instrs[i].kind == kind) return {&body, i};
+  throw std::logic_error("no such instruction");
+}
+
+/// Does the first instruction of a kind, in place, once more.
+void do_twice(Lowered& in, InstrKind kind) {
+  auto [body, at] = find(in, kind);
+  Instr again = body->instrs[at];
+  body->instrs[at].drop.clear();
+  again.in[0] = again.out[0];
+  body->instrs.insert(body->instrs.begin() + static_cast<int64_t>(at) + 1, again);
+}
+
+TEST(Rules, AnAdditionIsOneOfTheModel) {
+  Model model = net();
+  model.ops[2].kwargs = {{"alpha", Arg::of(int64_t{2})}};  // s + 2 k
+  Lowered out = lower(model, recipe(model, {.optimizer = sgd()}));
+  EXPECT_EQ(certify(out.model, out.atoms, out.program), std::vector<std::string>{});
+  add_in_place(out, "fc/add.1", 0);
+  expect_refused(out, "adds as fc/add.1 does, which is no sum of two tensors");
+}
+
+TEST(Rules, TheLossIsScaledOnce) {
+  Lowered out = lowered({.optimizer = sgd(0, 8)});
+  do_twice(out, InstrKind::kScale);
+  expect_refused(out, "scales the gradient of the loss twice");
+}
+
+TEST(Rules, AGradientIsClippedOnce) {
+  Lowered out = lowered({.optimizer = sgd(0.5)});
+  do_twice(out, InstrKind::kClip);
+  expect_refused(out, "which is clipped already");
+}
+
+TEST(Rules, AnUpdateTakesItsOwnStates) {
+  Lowered out = lowered({.optimizer = {.name = "adamw"}});
+  auto [body, at] = find(out, InstrKind::kOptimize);
+  std::swap(body->instrs[at].in[2], body->instrs[at].in[3]);
+  expect_refused(out, "needs its optimizer state 0");
+}
+
+TEST(Rules, RanksOfAClassCutEqualPieces) {
+  Model model = net();
+  Plan plan = recipe(model, {.dp = 2, .zero = 3, .optimizer = sgd()});
+  Prepared prepared = prepare(model, form_of(plan));
+  FoldedProgram folded = lower_folded(prepared, plan);
+  auto said = [&] { return certify(prepared.model, prepared.atoms, folded.program, folded.fold); };
+  EXPECT_EQ(said(), std::vector<std::string>{});
+  for (Body& body : folded.program.bodies)
+    for (Instr& instr : body.instrs)
+      if (instr.kind == InstrKind::kAllGather) --instr.pieces.back();
+  std::vector<std::string> wrong = said();
+  ASSERT_FALSE(wrong.empty());
+  EXPECT_NE(wrong[0].find("cuts unequal pieces for ranks of one class"), std::string::npos) << wrong[0];
+}
+
 TEST(Holes, TheProgramUpdatesByThePlansNumbers) {
   Lowered out = lowered({.optimizer = sgd(0.5, 8)});
   OptimizerSpec wanted = out.program.optimizer;
