@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 
-#include "base/error.h"
 #include "program/refuse.h"
 
 namespace partita {
@@ -81,20 +81,25 @@ const size_t kRuleCount = std::size(kRules);
 #ifdef PARTITA_RULES_OFF
 namespace {
 
-/// The row that PARTITA_RULE_OFF names; null where it names none.
-const RuleRow* named_off() {
-  const char* name = std::getenv("PARTITA_RULE_OFF");
-  if (!name || !*name) return nullptr;
+/// What PARTITA_RULE_OFF says; empty: nothing.
+const std::string& named_off() {
+  static const char* const value = std::getenv("PARTITA_RULE_OFF");
+  static const std::string name = value ? value : "";
+  return name;
+}
+
+/// The rule that it names; none where it names a sentence.
+std::optional<Rule> rule_off() {
   for (size_t i = 0; i < kRuleCount; ++i)
-    if (name == std::string(kRules[i].name) || name == std::to_string(i + 1)) return &kRules[i];
-  input_error("PARTITA_RULE_OFF: {} is no rule of docs/certificate.md", name);
+    if (named_off() == kRules[i].name || named_off() == std::to_string(i + 1)) return kRules[i].rule;
+  return {};
 }
 
 }  // namespace
 
-bool in_force(Rule rule) {
-  static const RuleRow* const off = named_off();
-  return !off || off->rule != rule;
+bool in_force(Rule rule, fmt::string_view sentence) {
+  static const std::optional<Rule> off = rule_off();
+  return off != rule && (named_off().empty() || sentence != fmt::string_view(named_off()));
 }
 #endif
 
