@@ -58,7 +58,7 @@ const RuleRow kRules[] = {
     {Rule::kCasts, "casts",
      "Only floating tensors are cast: to fewer bits once complete, and never to fewer than the Model's."},
     {Rule::kScaling, "scaling",
-     "The loss scale is put once, on the gradient of the loss, where it reaches every gradient and an "
+     "The loss scale is put once, on the gradient of the loss, where every gradient is linear in that and an "
      "optimizer takes it out."},
     {Rule::kScaled, "scaled", "The gradient of the loss is read times the loss scale where there is one."},
     {Rule::kSquares, "squares", "Squares and clipping take complete gradients that are not clipped yet."},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../property/program_mutants.h"
+#include "model/seed.h"
 #include "program/collective.h"
 #include "program_net.h"
 
@@ -67,6 +68,23 @@ TEST(Sentences, OfTheLossScale) {
   scale.in = scale.out = same->instrs[half].out;
   same->instrs.insert(same->instrs.begin() + static_cast<int64_t>(half) + 1, scale);
   expect_refused(other, "which is not the gradient of the loss");
+}
+
+// clamp(8 g) / 8 is not clamp(g).
+TEST(Rules, GradientsAreLinearInTheSeed) {
+  Model model = net();
+  model.tensors.push_back({.name = "gc", .shape = {6}, .strides = {1}});
+  TensorId bent{static_cast<int32_t>(model.tensors.size()) - 1};
+  Arg least{.kind = Arg::kFloat, .number = -1}, most{.kind = Arg::kFloat, .number = 1};
+  model.ops.push_back(
+      {"fc/clamp.grad", "aten.clamp.default", {Arg::of(TensorId{kGs}), least, most}, {}, {bent}, true});
+  EXPECT_EQ(unscalable(model), "");  // no gradient depends on it
+  model.gradients[1].second = model.gradients[2].second = bent;
+  std::string why = "fc/clamp.grad (aten.clamp.default) is not linear in what is computed from g";
+  EXPECT_EQ(unscalable(model).substr(0, why.size()), why);
+  Lowered out = lowered({.optimizer = sgd(0, 8)});
+  out.model = model;
+  expect_refused(out, "has a loss scale, but " + why);
 }
 
 TEST(Rules, AGradientIsClippedOnce) {
