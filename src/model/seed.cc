@@ -64,7 +64,7 @@ bool is_linear_in(const Relation& relation, const std::vector<int>& operands) {
 }
 
 /// The first op on the way from `seed` to a gradient whose row does not say that it is linear in what comes
-/// from there; null: none. An op without a row is believed.
+/// from there; null: none. An op without a row is believed, and one on complex values, of which rows say less.
 const Op* bending(const Model& model, TensorId seed) {
   std::vector<bool> from(model.tensors.size()), needed = needed_for_gradients(model);
   from[seed.value] = true;
@@ -85,7 +85,10 @@ const Op* bending(const Model& model, TensorId seed) {
           reads == relation.reads.end() || std::any_of(operands.begin(), operands.end(), is_read);
       if (op.outputs[o] && depends) from[op.outputs[o].value] = true, counts |= needed[op.outputs[o].value];
     }
-    if (counts && find_row(op.target) && !is_linear_in(relation, operands)) return &op;
+    bool known = find_row(op.target) && std::none_of(operands.begin(), operands.end(), [&](int k) {
+                   return is_complex(model[in[k]].dtype);
+                 });
+    if (counts && known && !is_linear_in(relation, operands)) return &op;
   }
   return nullptr;
 }
@@ -137,8 +140,8 @@ std::string unscalable(const Model& model) {
       return fmt::format("the gradient of {} is not computed from {}, the gradient of the loss",
                          whole_name(model, parameter), model[seed].name);
   if (const Op* op = bending(model, seed))
-    return fmt::format("{} ({}) is not linear in what is computed from {}, the gradient of the loss", op->name,
-                       op->target, model[seed].name);
+    return fmt::format("{} ({}) is not linear in what is computed from {}, the gradient of the loss",
+                       op->name, op->target, model[seed].name);
   for (const auto& [buffer, value] : model.buffers)
     if (from[value.value])
       return fmt::format("the new value of buffer {} is computed from {}, the gradient of the loss",

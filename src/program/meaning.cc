@@ -219,7 +219,8 @@ Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, c
              "joins {} and then {}: the pieces do not follow each other in the order of the group",
              show(rules, whole), show(rules, next));
     SpanBox rest = next.box;
-    Span grown = loose ? anywhere(at.length() + span.length()) : Span{at.begin, at.end + span.length(), at.steps};
+    int64_t length = at.length() + span.length();
+    Span grown = loose ? anywhere(length) : Span{at.begin, at.begin + length, at.steps};
     rest[cut.dim][cut.leaf] = at;
     if (!meet(whole.box, rest, whole.box))
       refuse(Rule::kOneLeaf, "joins {} and {}, which differ in more than the leaf that is joined",
