@@ -1,4 +1,7 @@
 partita_test(unit program_certificate_test program)
+partita_test(unit program_rules_test program)
+partita_test(unit program_sentences_test program)
+partita_test(unit program_net_rules_test lower program)
 partita_test(unit program_holes_test lower program)
 partita_test(unit program_json_test program)
 partita_test(unit program_walk_test program)

@@ -35,6 +35,64 @@ std::vector<bool> zeros_of(const Model& model) {
   return zero;
 }
 
+/// By tensor: does a gradient depend on it?
+std::vector<bool> needed_for_gradients(const Model& model) {
+  std::vector<bool> needed(model.tensors.size());
+  for (const auto& [parameter, gradient] : model.gradients) needed[gradient.value] = true;
+  for (auto op = model.ops.rbegin(); op != model.ops.rend(); ++op) {
+    bool any = std::any_of(op->outputs.begin(), op->outputs.end(),
+                           [&](TensorId id) { return id && needed[id.value]; });
+    for (TensorId id : inputs_of(*op))
+      if (any) needed[id.value] = true;
+  }
+  return needed;
+}
+
+/// Is it linear in those of the operands that it is linear in at all, together? Of others the row may only
+/// take the shape, as `copy` does.
+bool is_linear_in(const Relation& relation, const std::vector<int>& operands) {
+  auto in_set = [](const std::vector<int>& set, int k) {
+    return std::find(set.begin(), set.end(), k) != set.end();
+  };
+  auto count = [&](const std::vector<int>& set) {
+    return std::count_if(operands.begin(), operands.end(), [&](int k) { return in_set(set, k); });
+  };
+  std::vector<int> any;
+  for (const std::vector<int>& set : relation.linear) any.insert(any.end(), set.begin(), set.end());
+  return count(any) > 0 && std::any_of(relation.linear.begin(), relation.linear.end(),
+                                       [&](const auto& set) { return count(set) == count(any); });
+}
+
+/// The first op on the way from `seed` to a gradient whose row does not say that it is linear in what comes
+/// from there; null: none. An op without a row is believed, and one on complex values, of which rows say less.
+const Op* bending(const Model& model, TensorId seed) {
+  std::vector<bool> from(model.tensors.size()), needed = needed_for_gradients(model);
+  from[seed.value] = true;
+  for (const Op& op : model.ops) {
+    std::vector<TensorId> in = inputs_of(op);
+    std::vector<int> operands;
+    for (size_t k = 0; k < in.size(); ++k)
+      if (from[in[k].value]) operands.push_back(static_cast<int>(k));
+    if (operands.empty()) continue;
+    Relation relation = relate(view_of(model, op));
+    bool counts = false;
+    for (size_t o = 0; o < op.outputs.size(); ++o) {
+      auto reads = relation.reads.find(static_cast<int>(o));
+      auto is_read = [&](int k) {
+        return std::find(reads->second.begin(), reads->second.end(), k) != reads->second.end();
+      };
+      bool depends =
+          reads == relation.reads.end() || std::any_of(operands.begin(), operands.end(), is_read);
+      if (op.outputs[o] && depends) from[op.outputs[o].value] = true, counts |= needed[op.outputs[o].value];
+    }
+    bool known = find_row(op.target) && std::none_of(operands.begin(), operands.end(), [&](int k) {
+                   return is_complex(model[in[k]].dtype);
+                 });
+    if (counts && known && !is_linear_in(relation, operands)) return &op;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool may_make_seed(const Model& model, const Op& op) {
@@ -81,6 +139,9 @@ std::string unscalable(const Model& model) {
     if (!from[gradient.value] && !zeros_of(model)[gradient.value])
       return fmt::format("the gradient of {} is not computed from {}, the gradient of the loss",
                          whole_name(model, parameter), model[seed].name);
+  if (const Op* op = bending(model, seed))
+    return fmt::format("{} ({}) is not linear in what is computed from {}, the gradient of the loss",
+                       op->name, op->target, model[seed].name);
   for (const auto& [buffer, value] : model.buffers)
     if (from[value.value])
       return fmt::format("the new value of buffer {} is computed from {}, the gradient of the loss",

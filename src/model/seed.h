@@ -18,7 +18,7 @@ bool may_make_seed(const Model& model, const Op& op);
 std::vector<bool> computed_from(const Model& model, TensorId tensor);
 
 /// Why gradients times a scale cannot be had by scaling the gradient of the loss; empty where they can: every
-/// gradient is computed from it or is zero, and no new value of a buffer is.
+/// gradient is computed from it, by ops that are linear in it, or is zero, and no new value of a buffer is.
 std::string unscalable(const Model& model);
 
 }  // namespace partita

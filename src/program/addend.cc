@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "program/refuse.h"
 #include "program/span.h"
 
 namespace partita {
@@ -18,6 +19,12 @@ int64_t loop_size(const Label& label, int d) {
 
 bool empty(const Region& region) {
   return std::any_of(region.begin(), region.end(), [](const Span& i) { return i.length() == 0; });
+}
+
+/// Refuses a sum as `refuse` does, with labels in the place of words.
+void clash(Clash::Kind kind, const Label& label = {}, const Region& region = {}) {
+  Rule rule = kind == Clash::kCutDifferently ? Rule::kOneSum : Rule::kOnce;
+  if (in_force(rule)) throw Clash(rule, kind, label, region);
 }
 
 enum class Join { kApart, kMerged, kTwice };
@@ -127,7 +134,7 @@ void insert_all(Addend& into, const Addend& more) {
   auto from = more.terms.begin();
   for (auto& [label, regions] : into.terms) {
     for (const Region& region : from->second)
-      if (!insert(regions, region, label)) throw Clash(Clash::kTwice, label, region);
+      if (!insert(regions, region, label)) clash(Clash::kTwice, label, region);
     ++from;
   }
 }
@@ -140,7 +147,7 @@ Addend settled(Addend addend) {
   for (auto& [label, held] : addend.terms) {
     std::vector<Region> regions;
     for (const Region& region : held)
-      if (!empty(region) && !insert(regions, region, label)) throw Clash(Clash::kTwice, label, region);
+      if (!empty(region) && !insert(regions, region, label)) clash(Clash::kTwice, label, region);
     out.terms[label] = std::move(regions);
   }
   return recognised(std::move(out));
@@ -149,8 +156,8 @@ Addend settled(Addend addend) {
 Addend operator+(Addend a, const Addend& right) {
   if (a.zero) return right;
   if (right.zero) return a;
-  if (a.complete() && right.complete()) throw Clash(Clash::kBothWhole);
-  if (a.complete() || right.complete()) throw Clash(Clash::kOneWhole);
+  if (a.complete() && right.complete()) clash(Clash::kBothWhole);
+  if (a.complete() || right.complete()) clash(Clash::kOneWhole);
   // What micro-batches add up is this nearly always.
   if (has_labels_of(a, right) && is_plain(a) && is_plain(right)) {
     insert_all(a, right);
@@ -160,8 +167,11 @@ Addend operator+(Addend a, const Addend& right) {
   refine_missing(b, a);
   refine_missing(a, right);
   for (auto* sides : {&a, &b})
-    for (const auto& [label, regions] : sides->terms)
-      if (!(sides == &a ? b : a).terms.contains(label)) throw Clash(Clash::kCutDifferently, label);
+    for (const auto& [label, regions] : sides->terms) {
+      if ((sides == &a ? b : a).terms.contains(label)) continue;
+      clash(Clash::kCutDifferently, label);
+      return a;
+    }
   insert_all(a, b);
   return settled(std::move(a));
 }
@@ -172,19 +182,20 @@ namespace {
 Region sum_along(const Label& label, const Region& region, int axis, const Interval& coordinates) {
   int moving = -1, free = -1;
   for (size_t d = 0; d < region.size(); ++d) {
-    if (region[d].steps[axis] != 0 && moving >= 0) throw Clash(Clash::kTwice, label, region);
+    if (region[d].steps[axis] != 0 && moving >= 0) clash(Clash::kTwice, label, region);
     if (region[d].steps[axis] != 0) moving = static_cast<int>(d);
     if (is_anywhere(region[d])) free = static_cast<int>(d);
   }
   Region sum = region;
   if (moving >= 0) {
-    if (overlaps_along(region[moving], axis, coordinates)) throw Clash(Clash::kTwice, label, region);
+    if (overlaps_along(region[moving], axis, coordinates)) clash(Clash::kTwice, label, region);
     sum[moving] = union_along(region[moving], axis, coordinates);
     return sum;
   }
-  int64_t length = free < 0 ? 0 : region[free].length() * coordinates.length();
-  if (free < 0 || length > loop_size(label, free)) throw Clash(Clash::kTwice, label, region);
-  sum[free] = settled(anywhere(length), loop_size(label, free));
+  int64_t size = free < 0 ? 0 : loop_size(label, free),
+          length = free < 0 ? 0 : region[free].length() * coordinates.length();
+  if (free < 0 || length > size) clash(Clash::kTwice, label, region);
+  if (free >= 0) sum[free] = settled(anywhere(length), size);
   return sum;
 }
 
@@ -192,13 +203,13 @@ Region sum_along(const Label& label, const Region& region, int axis, const Inter
 
 Addend sum_along(const Addend& addend, int axis, const Interval& coordinates) {
   if (addend.zero || coordinates.length() == 1) return addend;
-  if (addend.complete()) throw Clash(Clash::kBothWhole);
+  if (addend.complete()) clash(Clash::kBothWhole);
   Addend sum;
   for (const auto& [label, regions] : addend.terms) {
     std::vector<Region>& held = sum.terms[label];
     for (const Region& region : regions)
       if (!insert(held, sum_along(label, region, axis, coordinates), label))
-        throw Clash(Clash::kTwice, label, region);
+        clash(Clash::kTwice, label, region);
   }
   return settled(std::move(sum));
 }

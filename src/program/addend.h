@@ -2,19 +2,14 @@
 
 #include <compare>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "layout/atoms.h"
+#include "program/rules.h"
 #include "program/span.h"
 
 namespace partita {
-
-/// Why a Program is not accepted, without the place where.
-struct Refused : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// How a sum was cut on its way to a tensor, one step: by a reduced loop of an op, or (loop -1) by going
 /// through one operand of a jointly linear set of an op (operand -1: through all of them alike).
@@ -63,8 +58,8 @@ std::string to_text(const Label& label, const Model& model, const Atoms& atoms);
 /// Why two values cannot be added. Labels instead of words, since names need the model.
 struct Clash : Refused {
   enum Kind : uint8_t { kBothWhole, kOneWhole, kCutDifferently, kTwice };
-  explicit Clash(Kind kind, Label label = {}, Region region = {})
-      : Refused("clash"), kind(kind), label(std::move(label)), region(std::move(region)) {}
+  Clash(Rule rule, Kind kind, Label label, Region region)
+      : Refused(rule, "clash"), kind(kind), label(std::move(label)), region(std::move(region)) {}
   Kind kind;
   Label label;
   Region region;

@@ -6,16 +6,12 @@
 #include <tuple>
 
 #include "program/meaning.h"
+#include "program/refuse.h"
 #include "program/span.h"
 #include "program/words.h"
 
 namespace partita {
 namespace {
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(fmt::format(text, std::forward<Args>(args)...));
-}
 
 /// One call of an op: from the meanings of its operands to those of its outputs.
 class Application {
@@ -49,13 +45,14 @@ class Application {
     const Meaning& meaning = *in_[k].meaning;
     if (meaning.addend.zero) {
       if (in_[k].type->dtype != rules_.model[rule_.in[k]].dtype)
-        refuse("zeros of another dtype stand for {}", tensor_name(k));
+        refuse(Rule::kZeros, "zeros of another dtype stand for {}", tensor_name(k));
       return;
     }
     if (meaning.tensor != rule_.in[k] || meaning.state >= 0 || meaning.as || meaning.clipped)
-      refuse("needs {} as operand {}, but {} holds {}", tensor_name(k), k, to_text(in_[k].slot),
-             show(meaning));
-    if (meaning.version != 0) refuse("reads {} after the optimizer has changed it", tensor_name(k));
+      refuse(Rule::kOperands, "needs {} as operand {}, but {} holds {}", tensor_name(k), k,
+             to_text(in_[k].slot), show(meaning));
+    if (meaning.version != 0)
+      refuse(Rule::kOperands, "reads {} after the optimizer has changed it", tensor_name(k));
   }
 
   // --- Loops ---
@@ -75,7 +72,7 @@ class Application {
     const Span& span = in_[pos.operand].meaning->box[pos.dim][pos.leaf];
     Span before = spans_[i];
     if (meet(before, span, spans_[i])) return;
-    refuse("its operands disagree about {}: {} has {}, another has {}", loop_name(i),
+    refuse(Rule::kLoops, "its operands disagree about {}: {} has {}, another has {}", loop_name(i),
            show(*in_[pos.operand].meaning), show_span(span), show_span(before));
   }
 
@@ -148,7 +145,8 @@ class Application {
     if (open.size() > 1 && left != most) return false;
     for (size_t i : open) {
       int64_t size = loops_.loops[i].size, length = open.size() == 1 ? left : size;
-      if (length > size) refuse("makes {} elements of {}, which has {}", length, loop_name(i), size);
+      if (length > size)
+        refuse(Rule::kLoops, "makes {} elements of {}, which has {}", length, loop_name(i), size);
       spans_[i] = settled(anywhere(length), size);
     }
     return true;
@@ -161,8 +159,8 @@ class Application {
       const Loop& loop = loops_.loops[i];
       bool used = !loop.ins.empty() || !loop.outs.empty();
       if (used && loop.frozen && cut(i))
-        refuse("needs all of {} ({}), but has {} of {}", loop_name(i), loop.why, show_span(spans_[i]),
-               loop.size);
+        refuse(Rule::kFrozen, "needs all of {} ({}), but has {} of {}", loop_name(i), loop.why,
+               show_span(spans_[i]), loop.size);
     }
     for (size_t k = 0; k < in_.size(); ++k)
       if (is_zero(k)) check_zeros(k);
@@ -172,7 +170,7 @@ class Application {
   void check_zeros(size_t k) const {
     std::vector<int64_t> sizes(in_[k].type->shape.size(), 1);
     if (sizes.size() != rules_.atoms[rule_.in[k]].size())
-      refuse("zeros of another rank stand for {}", tensor_name(k));
+      return refuse(Rule::kZeros, "zeros of another rank stand for {}", tensor_name(k));
     std::vector<bool> known(sizes.size(), true);
     for (size_t i = 0; i < spans_.size(); ++i)
       for (const Pos& pos : loops_.loops[i].ins) {
@@ -182,8 +180,8 @@ class Application {
       }
     for (size_t d = 0; d < sizes.size(); ++d)
       if (known[d] && sizes[d] != in_[k].type->shape[d])
-        refuse("zeros of shape [{}] stand for {}, whose piece has [{}]", fmt::join(in_[k].type->shape, ","),
-               tensor_name(k), fmt::join(sizes, ","));
+        refuse(Rule::kZeros, "zeros of shape [{}] stand for {}, whose piece has [{}]",
+               fmt::join(in_[k].type->shape, ","), tensor_name(k), fmt::join(sizes, ","));
   }
 
   // --- Addends ---
@@ -214,6 +212,7 @@ class Application {
     return special;
   }
 
+  /// The linear set that all of these operands are in; -1: none.
   int linear_set(const std::vector<int>& special) const {
     for (size_t s = 0; s < loops_.linear.size(); ++s) {
       const std::vector<int>& set = loops_.linear[s];
@@ -221,18 +220,24 @@ class Application {
                       [&](int k) { return std::find(set.begin(), set.end(), k) != set.end(); }))
         return static_cast<int>(s);
     }
+    refuse_not_linear(special);
+    return -1;
+  }
+
+  void refuse_not_linear(const std::vector<int>& special) const {
     const Meaning& first = *in_[special[0]].meaning;
     if (special.size() == 1)
-      refuse("is not linear in operand {}, which is {}; it must be complete", special[0], show(first));
-    refuse("is not linear in its operands {} together; the first is {}", fmt::join(special, ", "),
-           show(first));
+      return refuse(Rule::kLinear, "is not linear in operand {}, which is {}; it must be complete",
+                    special[0], show(first));
+    refuse(Rule::kLinear, "is not linear in its operands {} together; the first is {}",
+           fmt::join(special, ", "), show(first));
   }
 
   std::vector<std::pair<Label, Term>> find_terms() const {
     std::vector<int> special = special_operands();
-    if (special.empty()) return {{Label{}, Term{{Region{}}, -1}}};
-    if (rule_.reads_apart) refuse("takes only complete operands");
-    int set = linear_set(special);
+    if (rule_.reads_apart && !special.empty()) refuse(Rule::kLinear, "takes only complete operands");
+    int set = special.empty() ? -1 : linear_set(special);
+    if (set < 0) return {{Label{}, Term{{Region{}}, -1}}};
     const std::vector<int>& members = loops_.linear[set];
     if (std::all_of(members.begin(), members.end(), [&](int k) { return is_zero(k); })) return {};
     std::vector<std::pair<Label, Term>> terms;
@@ -288,7 +293,8 @@ class Application {
         const Loop& loop = loops_.loops[i];
         if (loop.roles[o] != LoopRole::kPartial || loop.frozen) continue;
         if (term.operand >= 0 && added_once(term.operand, i)) continue;
-        if (!has_length(spans_[i])) refuse("sums over {}, of which the length is not known", loop_name(i));
+        if (!has_length(spans_[i]))
+          refuse(Rule::kLoops, "sums over {}, of which the length is not known", loop_name(i));
         label.push_back({.op = id_, .loop = static_cast<int32_t>(i), .size = loop.size});
         for (Region& region : term.regions) region.push_back(spans_[i]);
       }

@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "model/json_rows.h"
 #include "program/meaning.h"
+#include "program/refuse.h"
 
 namespace partita {
 namespace {
@@ -20,20 +19,19 @@ bool same(const Arg& a, const Arg& b) {
 
 void need_same(const std::string& which, const Arg& found, const Arg& needed) {
   if (same(found, needed)) return;
-  throw Refused(fmt::format("argument {} is {}, but this piece of the op needs {}", which, arg_to_json(found),
-                            arg_to_json(needed)));
+  refuse(Rule::kArguments, "argument {} is {}, but this piece of the op needs {}", which, arg_to_json(found),
+         arg_to_json(needed));
 }
 
 void compare(const Instr& instr, const Op& needed) {
   if (instr.args.size() != needed.args.size() || instr.kwargs.size() != needed.kwargs.size())
-    throw Refused(fmt::format("is called with {} arguments and {} keywords, needs {} and {}",
-                              instr.args.size(), instr.kwargs.size(), needed.args.size(),
-                              needed.kwargs.size()));
+    return refuse(Rule::kArguments, "is called with {} arguments and {} keywords, needs {} and {}",
+                  instr.args.size(), instr.kwargs.size(), needed.args.size(), needed.kwargs.size());
   for (size_t i = 0; i < needed.args.size(); ++i) need_same(fmt::to_string(i), instr.args[i], needed.args[i]);
   for (size_t i = 0; i < needed.kwargs.size(); ++i) {
     const auto& [name, arg] = needed.kwargs[i];
     if (instr.kwargs[i].first != name)
-      throw Refused(fmt::format("has keyword {} in the place of {}", instr.kwargs[i].first, name));
+      refuse(Rule::kArguments, "has keyword {} in the place of {}", instr.kwargs[i].first, name);
     need_same(name, instr.kwargs[i].second, arg);
   }
 }
@@ -43,8 +41,7 @@ void compare(const Instr& instr, const Op& needed) {
 std::vector<int> operands_of(const Rules& rules, const Instr& instr) {
   std::vector<int> inputs = operands_of(instr);
   if (inputs.size() != rules[instr.op].in.size())
-    throw Refused(
-        fmt::format("is called with {} tensors, needs {}", inputs.size(), rules[instr.op].in.size()));
+    stop(Rule::kOperands, "is called with {} tensors, needs {}", inputs.size(), rules[instr.op].in.size());
   return inputs;
 }
 
@@ -56,10 +53,11 @@ void check_call(const Rules& rules, const Instr& instr, const std::vector<int>& 
   for (size_t o = 0; o < out.size(); ++o) local.out.push_back(out[o] ? out[o]->shape : Shape{});
   compare(instr, localize(rule.whole, local));
   if (instr.view != rule.view)
-    throw Refused(rule.view ? "makes a view, but is not marked as one"
-                            : "is marked as a view, but makes a new tensor");
+    refuse(Rule::kViews, "{}",
+           rule.view ? "makes a view, but is not marked as one"
+                     : "is marked as a view, but makes a new tensor");
   if (rule.view && (operands.empty() || operands[0] != 0))
-    throw Refused("is a view of its first operand, which must be the first input");
+    refuse(Rule::kViews, "is a view of its first operand, which must be the first input");
 }
 
 }  // namespace partita

@@ -13,11 +13,6 @@
 
 namespace partita {
 
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(fmt::format(text, std::forward<Args>(args)...));
-}
-
 inline Known known(Meaning meaning) { return std::make_shared<const Meaning>(std::move(meaning)); }
 
 /// A call of an op that was found right.
@@ -44,11 +39,11 @@ class Certifier {
   std::string show(const Meaning& meaning) const { return to_text(meaning, model_, rules_.atoms); }
   std::string place(const At& at) const;
   void say(const At& at, std::string_view sentence);
-  /// Runs `rule`; what it refuses becomes a sentence about this place.
-  template <class Rule>
-  bool allowed(const At& at, Rule rule) {
+  /// Runs `check`; what it refuses becomes a sentence about this place.
+  template <class Check>
+  bool allowed(const At& at, Check check) {
     try {
-      rule();
+      check();
       return true;
     } catch (const Refused& refused) {
       say(at, refused.what());
@@ -126,19 +121,19 @@ class Certifier {
   void do_instr(const At& at, const Instr& instr, std::vector<Holding> in, Ledger& ledger);
   static Known settled_at(const Known& meaning, int32_t microbatch);
   Known lasting(const At& at, Slot slot, const Known& meaning) const;
-  /// Runs `rule` on the inputs; where they are not all known for all micro-batches, on those of this one.
-  template <class Rule>
-  auto at_once_or_now(const At& at, const std::vector<Holding>& in, Rule rule) {
+  /// Runs `check` on the inputs; where they are not all known for all micro-batches, on those of this one.
+  template <class Check>
+  auto at_once_or_now(const At& at, const std::vector<Holding>& in, Check check) {
     auto moves = [](const Holding& value) { return moves_in_time(*value.meaning); };
     try {
-      return rule(in);
+      return check(in);
     } catch (const Refused&) {
       if (std::none_of(in.begin(), in.end(), moves)) throw;
     }
     of_one_microbatch_ = true;
     std::vector<Holding> now = in;
     for (Holding& value : now) value.meaning = settled_at(value.meaning, microbatch(at));
-    return rule(now);
+    return check(now);
   }
   void settle_lasting(const At& at, const Instr& instr, std::vector<Holding>& in) const;
   void concat(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);

@@ -1,4 +1,5 @@
 #include "program/certifier.h"
+#include "program/refuse.h"
 #include "program/words.h"
 
 namespace partita {
@@ -72,7 +73,8 @@ bool Certifier::meet_again(const std::vector<At>& members) {
 void Certifier::end_body(const At& at) {
   Course course = std::exchange(courses_[at.rank], {});
   if (course.again) return do_again(at, *course.again);
-  for (Slot slot : ranks_[at.rank].leave()) say(at, fmt::format("never drops {}", to_text(slot)));
+  for (Slot slot : ranks_[at.rank].leave())
+    allowed(at, [&] { refuse(Rule::kLeft, "never drops {}", to_text(slot)); });
   if (!course.notes || !wrong_.empty()) return;
   ranks_[at.rank].end_run(repeats_[action_at(at).body.value], microbatch(at), *course.notes);
   last_run(at).run = std::move(course.notes);

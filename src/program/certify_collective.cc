@@ -1,5 +1,6 @@
 #include "program/certifier.h"
 #include "program/collective.h"
+#include "program/refuse.h"
 #include "program/words.h"
 
 namespace partita {
@@ -75,7 +76,7 @@ Holding Certifier::read_member(const At& at, int32_t first) const {
     return in[0];
   } catch (const Refused& refused) {
     if (at.rank == first) throw;
-    refuse("at the same time {} {}", place(at), refused.what());
+    throw Refused(refused.rule, fmt::format("at the same time {} {}", place(at), refused.what()));
   }
 }
 
@@ -96,16 +97,16 @@ void Certifier::check_alike(const std::vector<At>& members, const std::vector<Ho
   for (size_t m = 0; m < members.size(); ++m) {
     const Instr& instr = instr_at(members[m]);
     if (!shares_group(members[m], members[0]))
-      refuse("rank {} is in another group than rank {}", members[m].rank, members[0].rank);
+      refuse(Rule::kClasses, "rank {} is in another group than rank {}", members[m].rank, members[0].rank);
     if (instr.cut != first.cut || instr.pieces != first.pieces || instr.scatter != first.scatter ||
         instr.shares != first.shares)
-      refuse("rank {} cuts it in another way than rank {}", members[m].rank, members[0].rank);
+      refuse(Rule::kMembers, "rank {} cuts it in another way than rank {}", members[m].rank, members[0].rank);
     bool joins = first.kind == InstrKind::kAllGather || first.kind == InstrKind::kAllToAll;
     if (!in[m].type || !in[0].type || joins) continue;
     const TensorType &mine = program_[in[m].type], &theirs = program_[in[0].type];
     if (mine != theirs)
-      refuse("rank {} brings {}, rank {} brings {}{}", members[m].rank, to_text(mine), members[0].rank,
-             to_text(theirs),
+      refuse(Rule::kOneType, "rank {} brings {}, rank {} brings {}{}", members[m].rank, to_text(mine),
+             members[0].rank, to_text(theirs),
              mine.shape == theirs.shape && mine.dtype == theirs.dtype ? " with other strides" : "");
   }
 }

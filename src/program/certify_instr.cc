@@ -1,4 +1,5 @@
 #include "program/certifier.h"
+#include "program/refuse.h"
 #include "program/words.h"
 
 namespace partita {
@@ -81,7 +82,8 @@ void Certifier::settle_lasting(const At& at, const Instr& instr, std::vector<Hol
 void Certifier::concat(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
   for (const Holding& value : in) {
     if (program_[value.type].dtype != program_[instr.types[0]].dtype)
-      refuse("joins {} into {}", to_text(program_[value.type]), to_text(program_[instr.types[0]]));
+      refuse(Rule::kOneType, "joins {} into {}", to_text(program_[value.type]),
+             to_text(program_[instr.types[0]]));
     if (value.meaning->addend.zero) check_join(instr, program_[value.type], program_[instr.types[0]]);
   }
   make(at, instr, ledger, at_once_or_now(at, in, [&](const std::vector<Holding>& values) {
@@ -118,9 +120,10 @@ void Certifier::rename(const At& at, const Instr& instr, Ledger& ledger, const H
 
 void Certifier::add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger) {
   const TensorType &a = program_[in[0].type], &b = program_[in[1].type];
-  if (a.shape != b.shape || a.dtype != b.dtype) refuse("adds {} to {}", to_text(b), to_text(a));
+  if (a.shape != b.shape || a.dtype != b.dtype)
+    refuse(Rule::kOneType, "adds {} to {}", to_text(b), to_text(a));
   if (in[0].storage == in[1].storage)
-    refuse("reads {}, which shares its storage with {}, to which it adds", to_text(instr.in[1]),
+    refuse(Rule::kApart, "reads {}, which shares its storage with {}, to which it adds", to_text(instr.in[1]),
            to_text(instr.in[0]));
   Known sum = at_once_or_now(at, in, [&](const std::vector<Holding>& values) {
     return known(total(instr, *values[0].meaning, *values[1].meaning, a));
@@ -145,9 +148,10 @@ void Certifier::accumulate(const At& at, const Instr& instr, const std::vector<H
                            const Known& made, Ledger& ledger) {
   const Holding& there = in[instr.into];
   const TensorType &type = program_[there.type], &added = program_[instr.types[0]];
-  if (type != added) refuse("adds {} to {}", to_text(added), to_text(type));
+  if (type != added) refuse(Rule::kOneType, "adds {} to {}", to_text(added), to_text(type));
   for (int k : operands_of(instr))
-    if (in[k].storage == there.storage) refuse("reads {}, to which it adds", to_text(instr.in[k]));
+    if (in[k].storage == there.storage)
+      refuse(Rule::kApart, "reads {}, to which it adds", to_text(instr.in[k]));
   Holding more = there;
   more.meaning = made;
   Known sum = at_once_or_now(at, {there, more}, [&](const std::vector<Holding>& values) {
@@ -211,7 +215,7 @@ void Certifier::check_zeros(const std::vector<TensorId>& needed, const std::vect
   for (size_t k = 0; k < in.size(); ++k) {
     bool fits = in[k].type->shape.size() == model_[needed[k]].shape.size();
     if (in[k].meaning->addend.zero && fits && !rules_.lies_as(needed[k], *in[k].type))
-      refuse("zeros {} with strides [{}] stand for {}", to_text(*in[k].type),
+      refuse(Rule::kZeros, "zeros {} with strides [{}] stand for {}", to_text(*in[k].type),
              fmt::join(in[k].type->strides, ","), model_[needed[k]].name);
   }
 }
@@ -220,11 +224,12 @@ std::vector<const TensorType*> Certifier::output_types(const Instr& instr) const
   std::vector<const TensorType*> types;
   const Op& op = model_[instr.op];
   for (size_t o = 0; o < instr.out.size(); ++o) {
-    if (!op.outputs[o] && instr.out[o].index >= 0) refuse("keeps output {}, which the op does not make", o);
-    if (op.outputs[o] && !instr.types[o]) refuse("does not say the type of output {}", o);
-    types.push_back(op.outputs[o] ? &program_[instr.types[o]] : nullptr);
+    if (!op.outputs[o] && instr.out[o].index >= 0)
+      refuse(Rule::kTypes, "keeps output {}, which the op does not make", o);
+    if (op.outputs[o] && !instr.types[o]) refuse(Rule::kTypes, "does not say the type of output {}", o);
+    types.push_back(op.outputs[o] && instr.types[o] ? &program_[instr.types[o]] : nullptr);
     if (types[o] && types[o]->shape.size() != model_[op.outputs[o]].shape.size())
-      refuse("makes {} as {}", model_[op.outputs[o]].name, to_text(*types[o]));
+      refuse(Rule::kTypes, "makes {} as {}", model_[op.outputs[o]].name, to_text(*types[o]));
   }
   return types;
 }

@@ -1,21 +1,16 @@
 #include "program/collective.h"
 
-#include <fmt/format.h>
+#include "program/refuse.h"
 
 namespace partita {
 namespace {
 
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(fmt::format(text, std::forward<Args>(args)...));
-}
-
 /// Pieces [first, last) of the declared ones that the ranks of a class bring or get; equal where many do.
 std::pair<size_t, size_t> pieces_of(const Brought& member, const std::vector<int64_t>& pieces, size_t first) {
-  if (member.axes.size() > 1) refuse("cuts along {} axes at once", member.axes.size());
+  if (member.axes.size() > 1) refuse(Rule::kClasses, "cuts along {} axes at once", member.axes.size());
   size_t count = member.axes.empty() ? 1 : member.coordinates[member.axes[0]].length();
   for (size_t k = first; k < first + count; ++k)
-    if (pieces[k] != pieces[first]) refuse("cuts unequal pieces for ranks of one class");
+    if (pieces[k] != pieces[first]) refuse(Rule::kClasses, "cuts unequal pieces for ranks of one class");
   return {first, first + count};
 }
 
@@ -72,7 +67,7 @@ std::vector<Known> scattered(const Rules& rules, const std::vector<Brought>& mem
     next = last;
   }
   if (!whole.addend.zero && leaf_of(rules, whole, cut).length() != begin)
-    refuse("scatters {} of {} elements", begin, leaf_of(rules, whole, cut).length());
+    refuse(Rule::kLengths, "scatters {} of {} elements", begin, leaf_of(rules, whole, cut).length());
   return out;
 }
 

@@ -4,16 +4,12 @@
 
 #include "model/seed.h"
 #include "program/coverage.h"
+#include "program/refuse.h"
 #include "program/span.h"
 #include "program/words.h"
 
 namespace partita {
 namespace {
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(fmt::format(text, std::forward<Args>(args)...));
-}
 
 bool is_real(DType dtype) { return is_floating(dtype) && !is_complex(dtype); }
 
@@ -22,12 +18,12 @@ bool is_real(DType dtype) { return is_floating(dtype) && !is_complex(dtype); }
 Meaning cast_to(const Rules& rules, const Meaning& meaning, DType from, DType to) {
   std::string shown = to_text(meaning, rules.model, rules.atoms);
   if (meaning.addend.zero || !meaning.squares.empty() || !is_real(from) || !is_real(to))
-    refuse("casts {}, which is no floating tensor", shown);
+    stop(Rule::kCasts, "casts {}, which is no floating tensor", shown);
   DType own = rules.model[meaning.tensor].dtype;
   if (dtype_bytes(to) < dtype_bytes(from) && !meaning.addend.complete())
-    refuse("casts {} to {} before it is complete", shown, dtype_name(to));
+    refuse(Rule::kCasts, "casts {} to {} before it is complete", shown, dtype_name(to));
   if (to != own && dtype_bytes(to) <= dtype_bytes(own))
-    refuse("casts {} to {}, which cannot hold it", shown, dtype_name(to));
+    refuse(Rule::kCasts, "casts {} to {}, which cannot hold it", shown, dtype_name(to));
   Meaning out = meaning;
   out.as = to == own ? std::nullopt : std::optional(to);
   return out;
@@ -43,15 +39,18 @@ GradientRules::GradientRules(const Rules& rules, const OptimizerSpec& optimizer)
 
 void GradientRules::check_scale() const {
   if (optimizer_.precision.loss_scale == 0) return;
-  if (optimizer_.name == "none") refuse("has a loss scale, which no optimizer takes out of the gradients");
-  if (std::string why = unscalable(rules_.model); !why.empty()) refuse("has a loss scale, but {}", why);
+  if (optimizer_.name == "none")
+    refuse(Rule::kScaling, "has a loss scale, which no optimizer takes out of the gradients");
+  if (std::string why = unscalable(rules_.model); !why.empty())
+    refuse(Rule::kScaling, "has a loss scale, but {}", why);
 }
 
 Meaning GradientRules::scaled(const Meaning& meaning) const {
-  if (optimizer_.precision.loss_scale == 0) refuse("scales, but the program has no loss scale");
+  if (optimizer_.precision.loss_scale == 0)
+    refuse(Rule::kScaling, "scales, but the program has no loss scale");
   if (meaning.tensor != seed_ || meaning.addend.zero)
-    refuse("scales {}, which is not the gradient of the loss", show(meaning));
-  if (meaning.scaled) refuse("scales the gradient of the loss twice");
+    refuse(Rule::kScaling, "scales {}, which is not the gradient of the loss", show(meaning));
+  if (meaning.scaled) refuse(Rule::kScaling, "scales the gradient of the loss twice");
   Meaning out = meaning;
   out.scaled = true;
   return out;
@@ -64,18 +63,19 @@ void GradientRules::check_scaled(const std::vector<Operand>& operands) const {
 void GradientRules::check_scaled(const Meaning& meaning) const {
   bool needed = optimizer_.precision.loss_scale > 0;
   if (meaning.tensor == seed_ && !meaning.addend.zero && meaning.scaled != needed)
-    refuse("reads {}, needs it {} the loss scale", show(meaning), needed ? "times" : "without");
+    refuse(Rule::kScaled, "reads {}, needs it {} the loss scale", show(meaning),
+           needed ? "times" : "without");
 }
 
 void GradientRules::check_gradient(const char* doing, const Meaning& meaning) const {
   if (meaning.addend.zero || !parameters_of_.contains(meaning.tensor) || !meaning.addend.complete())
-    refuse("{} {}, needs a complete gradient", doing, show(meaning));
-  if (meaning.clipped) refuse("{} {}, which is clipped already", doing, show(meaning));
+    refuse(Rule::kSquares, "{} {}, needs a complete gradient", doing, show(meaning));
+  if (meaning.clipped) refuse(Rule::kSquares, "{} {}, which is clipped already", doing, show(meaning));
   check_scaled(meaning);
 }
 
 Meaning GradientRules::with_squares(const Meaning& sum, const Meaning& gradient) const {
-  if (!sum.addend.zero && sum.squares.empty()) refuse("adds squares to {}", show(sum));
+  if (!sum.addend.zero && sum.squares.empty()) refuse(Rule::kSquares, "adds squares to {}", show(sum));
   check_gradient("squares", gradient);
   Meaning out{.squares = sum.squares};
   out.squares.emplace_back(gradient.tensor, gradient.box);
@@ -84,7 +84,7 @@ Meaning GradientRules::with_squares(const Meaning& sum, const Meaning& gradient)
 
 void GradientRules::check_norm(const std::shared_ptr<const Meaning>& norm) {
   if (norm == norm_) return;
-  if (norm->squares.empty()) refuse("takes {} for the norm of the gradients", show(*norm));
+  if (norm->squares.empty()) refuse(Rule::kNorm, "takes {} for the norm of the gradients", show(*norm));
   std::map<TensorId, std::vector<Box>> parts;
   for (const auto& [tensor, part] : norm->squares)
     for (Box& box : boxes_of(part)) parts[tensor].push_back(std::move(box));
@@ -92,7 +92,8 @@ void GradientRules::check_norm(const std::shared_ptr<const Meaning>& norm) {
     if (covers_times(whole_box(rules_.atoms, gradient), parts[gradient], count)) continue;
     int64_t counted = 0, all = count * numel(rules_.model[gradient].shape);
     for (const Box& box : parts[gradient]) counted += numel(box);
-    refuse("uses the norm before it holds every part of {} {}: {} of its {} elements are counted",
+    refuse(Rule::kNorm,
+           "uses the norm before it holds every part of {} {}: {} of its {} elements are counted",
            rules_.model[gradient].name, count == 1 ? "once" : fmt::format("{} times", count), counted, all);
   }
   norm_ = norm;
@@ -110,38 +111,42 @@ size_t GradientRules::check_update(const std::vector<Operand>& in, int32_t setti
   const Meaning& parameter = *in[0].meaning;
   auto found = gradient_of_.find(parameter.tensor);
   if (parameter.addend.zero || found == gradient_of_.end() || parameter.state >= 0)
-    refuse("updates {}, which is not a trained parameter", show(parameter));
-  if (parameter.version != 0) refuse("updates {} a second time", show(parameter));
+    stop(Rule::kUpdates, "updates {}, which is not a trained parameter", show(parameter));
+  if (parameter.version != 0) refuse(Rule::kUpdates, "updates {} a second time", show(parameter));
   if (int32_t own = settings_of(optimizer_, whole_name(rules_.model, parameter.tensor)); own != settings)
-    refuse("updates {} by settings {}, its own are {}", show(parameter), settings, own);
+    refuse(Rule::kUpdates, "updates {} by settings {}, its own are {}", show(parameter), settings, own);
   check_own(parameter, *in[1].meaning, found->second);
   DType own = rules_.model[parameter.tensor].dtype, updated_in = updated_dtype(optimizer_, own);
   if (in[1].type->dtype != updated_in)
-    refuse("updates {} in {} with {}", show(parameter), dtype_name(updated_in), show(*in[1].meaning));
+    refuse(Rule::kOwnGradient, "updates {} in {} with {}", show(parameter), dtype_name(updated_in),
+           show(*in[1].meaning));
   size_t states = optimizer_states(optimizer_) + (has_master(optimizer_, own) ? 1 : 0);
   if (in.size() != 2 + states + (optimizer_.needs_norm() ? 1 : 0))
-    refuse("updates {} with {} states", show(parameter), in.size() - 2);
+    refuse(Rule::kOwnStates, "updates {} with {} states", show(parameter), in.size() - 2);
   for (size_t k = 0; k < states; ++k) {
     const Meaning& state = *in[2 + k].meaning;
     if (state.tensor != parameter.tensor || state.state != static_cast<int32_t>(k) ||
         state.box != parameter.box || state.version != 0)
-      refuse("updates {} with {}, needs its optimizer state {}", show(parameter), show(state), k);
+      refuse(Rule::kOwnStates, "updates {} with {}, needs its optimizer state {}", show(parameter),
+             show(state), k);
   }
   return states;
 }
 
 void GradientRules::check_own(const Meaning& parameter, const Meaning& gradient, TensorId needed) const {
   if (gradient.addend.zero || gradient.tensor != needed || !gradient.squares.empty())
-    refuse("updates {} with {}, needs its gradient {}", show(parameter), show(gradient),
+    refuse(Rule::kOwnGradient, "updates {} with {}, needs its gradient {}", show(parameter), show(gradient),
            rules_.model[needed].name);
   if (!gradient.addend.complete())
-    refuse("updates {} with {}; the gradient must be complete", show(parameter), show(gradient));
+    refuse(Rule::kOwnGradient, "updates {} with {}; the gradient must be complete", show(parameter),
+           show(gradient));
   if (gradient.clipped != optimizer_.needs_norm())
-    refuse("updates {} with {}, needs it {}", show(parameter), show(gradient),
+    refuse(Rule::kOwnGradient, "updates {} with {}, needs it {}", show(parameter), show(gradient),
            gradient.clipped ? "not clipped" : "clipped");
   SpanBox met;
   if (!meet(parameter.box, gradient.box, met))
-    refuse("updates {} with another part of its gradient, {}", show(parameter), show(gradient));
+    refuse(Rule::kOwnGradient, "updates {} with another part of its gradient, {}", show(parameter),
+           show(gradient));
 }
 
 }  // namespace partita

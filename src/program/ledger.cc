@@ -4,18 +4,10 @@
 
 #include <utility>
 
+#include "program/refuse.h"
 #include "program/words.h"
 
 namespace partita {
-namespace {
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(fmt::format(text, std::forward<Args>(args)...));
-}
-
-}  // namespace
-
 std::string to_text(const At& at) {
   return at.instr < 0 ? fmt::format("action {}", at.action)
                       : fmt::format("action {}, instruction {}", at.action, at.instr);
@@ -25,26 +17,31 @@ Ledger::Ledger(const RankProgram& rank, int32_t microbatches) : cells_(rank, mic
 
 const Holding& Ledger::read(Slot slot, int32_t microbatch) const {
   const Cell& at = cells_.at(slot, microbatch);
-  if (!at.value && at.died.action < 0) refuse("reads {}, which was never written", to_text(slot));
-  if (!at.value) refuse("reads {}, which was freed too early, at {}", to_text(slot), to_text(at.died));
+  if (!at.value && at.died.action < 0) stop(Rule::kHeld, "reads {}, which was never written", to_text(slot));
+  if (!at.value)
+    stop(Rule::kHeld, "reads {}, which was freed too early, at {}", to_text(slot), to_text(at.died));
   const Holding& value = *at.value;
-  if (value.receiving) refuse("reads {} before waiting for what it receives", to_text(slot));
+  if (value.receiving) refuse(Rule::kArrived, "reads {} before waiting for what it receives", to_text(slot));
   const Storage& storage = storages_[value.storage];
   if (value.seen != storage.changes)
-    refuse("reads {}, whose storage was changed in place at {}", to_text(slot), to_text(storage.changed));
+    refuse(Rule::kFresh, "reads {}, whose storage was changed in place at {}", to_text(slot),
+           to_text(storage.changed));
   return value;
 }
 
 Holding& Ledger::live(Slot slot, int32_t microbatch, const char* doing) {
   Cell& at = cells_.at(slot, microbatch);
-  if (!at.value && at.died.action < 0) refuse("{} {}, which was never written", doing, to_text(slot));
-  if (!at.value) refuse("{} {}, which was freed already, at {}", doing, to_text(slot), to_text(at.died));
+  if (!at.value && at.died.action < 0)
+    stop(Rule::kHeld, "{} {}, which was never written", doing, to_text(slot));
+  if (!at.value)
+    stop(Rule::kHeld, "{} {}, which was freed already, at {}", doing, to_text(slot), to_text(at.died));
   return *at.value;
 }
 
 void Ledger::write(Slot slot, int32_t microbatch, Holding value, Slot same_as) {
   Cell& at = cells_.at(slot, microbatch);
-  if (at.value && slot != same_as) refuse("writes over {}, which is still alive", to_text(slot));
+  if (at.value && slot != same_as)
+    refuse(Rule::kFreeSlot, "writes over {}, which is still alive", to_text(slot));
   at.value = std::move(value);
 }
 
@@ -54,8 +51,9 @@ void Ledger::force(Slot slot, int32_t microbatch, Holding value) {
 
 void Ledger::drop(Slot slot, int32_t microbatch, const At& at) {
   const Holding& value = live(slot, microbatch, "frees");
-  if (value.receiving) refuse("frees {} before waiting for what it receives", to_text(slot));
-  if (value.sends > 0) refuse("frees {} while it is being sent; wait for that first", to_text(slot));
+  if (value.receiving) refuse(Rule::kArrived, "frees {} before waiting for what it receives", to_text(slot));
+  if (value.sends > 0)
+    refuse(Rule::kInFlight, "frees {} while it is being sent; wait for that first", to_text(slot));
   Cell& place = cells_.at(slot, microbatch);
   place.value.reset();
   place.died = at;
@@ -67,9 +65,11 @@ int32_t Ledger::allocate() {
 }
 
 void Ledger::change(const Holding& value, Slot slot, const At& at) {
-  if (value.overlapping) refuse("changes {} in place, whose elements share memory", to_text(slot));
+  if (value.overlapping)
+    refuse(Rule::kSpread, "changes {} in place, whose elements share memory", to_text(slot));
   Storage& storage = storages_[value.storage];
-  if (storage.sends > 0) refuse("changes {} while it is being sent; wait for that first", to_text(slot));
+  if (storage.sends > 0)
+    refuse(Rule::kInFlight, "changes {} while it is being sent; wait for that first", to_text(slot));
   ++storage.changes;
   storage.changed = at;
 }
@@ -101,7 +101,8 @@ void Ledger::start(Slot in, Slot out, int32_t microbatch) {
 
 void Ledger::finish(Slot out, int32_t microbatch) {
   Holding& value = live(out, microbatch, "waits for");
-  if (value.from.index < 0) refuse("waits for {}, which no collective is making", to_text(out));
+  if (value.from.index < 0)
+    return refuse(Rule::kWaits, "waits for {}, which no collective is making", to_text(out));
   value.receiving = false;
   sent(std::exchange(value.from, {}), microbatch);
 }

@@ -5,26 +5,22 @@
 #include <algorithm>
 
 #include "program/coverage.h"
+#include "program/refuse.h"
 
 namespace partita {
 namespace {
 
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(fmt::format(text, std::forward<Args>(args)...));
-}
-
 void check_load(const Rules& rules, const Load& load, const SpanBox& box, const std::vector<Interval>& at) {
   const Tensor& tensor = rules.model[load.tensor];
-  if (tensor.role == Role::kValue) refuse("loads {}, which the step must compute", tensor.name);
+  if (tensor.role == Role::kValue) refuse(Rule::kGiven, "loads {}, which the step must compute", tensor.name);
   bool trained = std::any_of(rules.model.gradients.begin(), rules.model.gradients.end(),
                              [&](const auto& pair) { return pair.first == load.tensor; });
   if (load.state >= 0 && !trained)
-    refuse("loads an optimizer state of {}, which is not trained", tensor.name);
+    refuse(Rule::kGiven, "loads an optimizer state of {}, which is not trained", tensor.name);
   if (tensor.role != Role::kBatchInput && load.slot.space != Space::kRank)
-    refuse("loads {} for one micro-batch, but it lasts from step to step", tensor.name);
+    refuse(Rule::kGiven, "loads {} for one micro-batch, but it lasts from step to step", tensor.name);
   if (!inside(hull_of(box, at), whole_box(rules.atoms, load.tensor)))
-    refuse("loads {}{}, which is not a part of it", tensor.name, show_spans(box));
+    refuse(Rule::kGiven, "loads {}{}, which is not a part of it", tensor.name, show_spans(box));
 }
 
 }  // namespace

@@ -6,16 +6,12 @@
 #include <numeric>
 
 #include "layout/layout.h"
+#include "program/refuse.h"
 #include "program/span.h"
 #include "program/words.h"
 
 namespace partita {
 namespace {
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(fmt::format(text, std::forward<Args>(args)...));
-}
 
 std::string show(const Rules& rules, const Meaning& meaning) {
   return to_text(meaning, rules.model, rules.atoms);
@@ -27,10 +23,10 @@ std::string show_part(const Rules& rules, const Meaning& meaning) {
 
 void check_same_tensor(const Rules& rules, const Meaning& a, const Meaning& b) {
   if (a.squares.empty() != b.squares.empty())
-    refuse("{} and {} cannot be put together", show(rules, a), show(rules, b));
+    refuse(Rule::kOneTensor, "{} and {} cannot be put together", show(rules, a), show(rules, b));
   if (a.tensor != b.tensor || a.version != b.version || a.state != b.state || a.as != b.as ||
       a.scaled != b.scaled || a.clipped != b.clipped)
-    refuse("{} and {} are not pieces of one tensor", show(rules, a), show(rules, b));
+    refuse(Rule::kOneTensor, "{} and {} are not pieces of one tensor", show(rules, a), show(rules, b));
 }
 
 /// May elements of a view share memory, by the strides that it was captured with? What `expand` repeats is
@@ -81,7 +77,8 @@ SpanBox union_of(const Rules& rules, const Meaning& meaning, const SpanBox& part
       if (!overlaps_along(leaf, axis, coordinates)) leaf = union_along(leaf, axis, coordinates);
     }
   if (moving != 1 || moving_leaf(whole, axis))
-    refuse("{}: a part of a gradient would count {} times", show(rules, meaning), coordinates.length());
+    refuse(Rule::kNorm, "{}: a part of a gradient would count {} times", show(rules, meaning),
+           coordinates.length());
   return whole;
 }
 
@@ -151,12 +148,12 @@ Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
     }
     check_same_tensor(rules, sum, next);
     if (!meet(sum.box, next.box, sum.box))
-      refuse("{} and {} are different parts, they cannot be added", show_part(rules, sum),
+      refuse(Rule::kOnePart, "{} and {} are different parts, they cannot be added", show_part(rules, sum),
              show_part(rules, next));
     try {
       sum.addend = std::move(sum.addend) + next.addend;
     } catch (const Clash& clash) {
-      refuse("adds up {}: {}", show_part(rules, sum), to_text(clash, rules.model, rules.atoms));
+      refuse(clash.rule, "adds up {}: {}", show_part(rules, sum), to_text(clash, rules.model, rules.atoms));
     }
   }
   return sum;
@@ -164,11 +161,13 @@ Meaning sum_of(const Rules& rules, const std::vector<const Meaning*>& members) {
 
 Meaning as_addend(const Rules& rules, OpId sum, const Meaning& meaning, const TensorType& type) {
   const Op& op = rules.model[sum];
-  if (!is_plain_sum(rules.model, op)) refuse("adds as {} does, which is no sum of two tensors", op.name);
+  if (!is_plain_sum(rules.model, op))
+    refuse(Rule::kAdditions, "adds as {} does, which is no sum of two tensors", op.name);
   if (meaning.addend.zero || meaning.tensor == op.outputs[0]) return meaning;
   const std::vector<TensorId>& in = rules[sum].in;
   size_t k = std::find(in.begin(), in.end(), meaning.tensor) - in.begin();
-  if (k == in.size()) refuse("adds {} as {} does, which does not read it", show(rules, meaning), op.name);
+  if (k == in.size())
+    stop(Rule::kAdditions, "adds {} as {} does, which does not read it", show(rules, meaning), op.name);
   Meaning zeros{.addend = {.zero = true}};
   std::vector<Operand> operands(2, {&zeros, &type, {}});
   operands[k].meaning = &meaning;
@@ -180,17 +179,18 @@ const Span& leaf_of(const Rules& rules, const Meaning& meaning, const Cut& cut) 
                 static_cast<size_t>(cut.dim) < meaning.box.size() &&
                 static_cast<size_t>(cut.leaf) < meaning.box[cut.dim].size();
   if (!exists)
-    refuse("cuts leaf {} of dimension {}, which {} does not have", cut.leaf, cut.dim, show(rules, meaning));
+    stop(Rule::kCuts, "cuts leaf {} of dimension {}, which {} does not have", cut.leaf, cut.dim,
+         show(rules, meaning));
   const std::vector<Span>& leaves = meaning.box[cut.dim];
   int64_t outer = 1, inner = 1;
   for (size_t l = 0; l < leaves.size(); ++l) {
-    if (!has_length(leaves[l])) refuse("the lengths of {} are not known", show(rules, meaning));
+    if (!has_length(leaves[l])) refuse(Rule::kCuts, "the lengths of {} are not known", show(rules, meaning));
     if (l < static_cast<size_t>(cut.leaf)) outer *= leaves[l].length();
     if (l > static_cast<size_t>(cut.leaf)) inner *= leaves[l].length();
   }
   if (outer != cut.outer || inner != cut.inner)
-    refuse("cuts dimension {} of {} as ({}, .., {}), needs ({}, .., {})", cut.dim, show(rules, meaning),
-           cut.outer, cut.inner, outer, inner);
+    refuse(Rule::kCuts, "cuts dimension {} of {} as ({}, .., {}), needs ({}, .., {})", cut.dim,
+           show(rules, meaning), cut.outer, cut.inner, outer, inner);
   return leaves[cut.leaf];
 }
 
@@ -204,28 +204,31 @@ Meaning joined(const Rules& rules, const std::vector<const Meaning*>& members, c
     const Meaning& next = *members[m];
     Span span = leaf_of(rules, next, cut);
     if (span.length() != pieces[m])
-      refuse("member {} brings {}, a piece of {}; {} was declared", m, show(rules, next), span.length(),
-             pieces[m]);
+      refuse(Rule::kLengths, "member {} brings {}, a piece of {}; {} was declared", m, show(rules, next),
+             span.length(), pieces[m]);
     size += span.length();
     if (m == 0) continue;
     check_same_tensor(rules, whole, next);
     if (next.addend != whole.addend)
-      refuse("joins {} and {}, which hold different addends", show(rules, whole), show(rules, next));
+      refuse(Rule::kOneLeaf, "joins {} and {}, which hold different addends", show(rules, whole),
+             show(rules, next));
     Span& at = whole.box[cut.dim][cut.leaf];
     bool loose = is_anywhere(at) || is_anywhere(span);
     if (!loose && (at.end != span.begin || at.steps != span.steps))
-      refuse("joins {} and then {}: the pieces do not follow each other in the order of the group",
+      refuse(Rule::kOrder,
+             "joins {} and then {}: the pieces do not follow each other in the order of the group",
              show(rules, whole), show(rules, next));
     SpanBox rest = next.box;
-    Span grown = loose ? anywhere(at.length() + span.length()) : Span{at.begin, span.end, at.steps};
+    int64_t length = at.length() + span.length();
+    Span grown = loose ? anywhere(length) : Span{at.begin, at.begin + length, at.steps};
     rest[cut.dim][cut.leaf] = at;
     if (!meet(whole.box, rest, whole.box))
-      refuse("joins {} and {}, which differ in more than the leaf that is joined", show(rules, whole),
-             show(rules, next));
+      refuse(Rule::kOneLeaf, "joins {} and {}, which differ in more than the leaf that is joined",
+             show(rules, whole), show(rules, next));
     whole.box[cut.dim][cut.leaf] = grown;
   }
   int64_t all = rules.atoms.sizes[rules.atoms[whole.tensor][cut.dim][cut.leaf].value];
-  if (size > all) refuse("joins {} of {} elements", size, all);
+  if (size > all) refuse(Rule::kLengths, "joins {} of {} elements", size, all);
   Span& at = whole.box[cut.dim][cut.leaf];
   at = settled(at, all);
   return whole;
@@ -237,11 +240,11 @@ Meaning sum_along(const Rules& rules, const Meaning& meaning, int axis, const In
   for (auto& [tensor, part] : sum.squares) part = union_of(rules, meaning, part, axis, coordinates);
   if (!sum.squares.empty()) return sum;
   if (moving_leaf(meaning.box, axis))
-    refuse("{} are different parts, they cannot be added", show_part(rules, meaning));
+    refuse(Rule::kOnePart, "{} are different parts, they cannot be added", show_part(rules, meaning));
   try {
     sum.addend = sum_along(meaning.addend, axis, coordinates);
   } catch (const Clash& clash) {
-    refuse("adds up {}: {}", show_part(rules, meaning), to_text(clash, rules.model, rules.atoms));
+    refuse(clash.rule, "adds up {}: {}", show_part(rules, meaning), to_text(clash, rules.model, rules.atoms));
   }
   return sum;
 }
@@ -253,12 +256,14 @@ Meaning joined_along(const Rules& rules, const Meaning& meaning, const Cut& cut,
   Meaning whole = meaning;
   whole.box[cut.dim][cut.leaf].steps[axis] = 0;
   if (moving_leaf(whole.box, axis) || moves_along(meaning.addend, axis))
-    refuse("joins {}, which differ in more than the leaf that is joined", show(rules, meaning));
+    refuse(Rule::kOneLeaf, "joins {}, which differ in more than the leaf that is joined",
+           show(rules, meaning));
   if (is_anywhere(span)) {
     whole.box[cut.dim][cut.leaf] = anywhere(span.length() * coordinates.length());
   } else {
     if (span.steps[axis] != span.length())
-      refuse("joins {}: the pieces do not follow each other in the order of the group", show(rules, meaning));
+      refuse(Rule::kOrder, "joins {}: the pieces do not follow each other in the order of the group",
+             show(rules, meaning));
     whole.box[cut.dim][cut.leaf] = union_along(span, axis, coordinates);
   }
   return whole;
@@ -278,8 +283,8 @@ Meaning cut_out(const Rules& rules, const Meaning& whole, const Cut& cut, const 
   if (whole.addend.zero || same_everywhere(whole, cut)) return whole;
   Span span = leaf_of(rules, whole, cut);
   if (begin.least < 0 || length < 0 || begin.most + length > span.length())
-    refuse("takes {}:{} of {}, which is {} long there", begin.least, begin.most + length, show(rules, whole),
-           span.length());
+    refuse(Rule::kLengths, "takes {}:{} of {}, which is {} long there", begin.least, begin.most + length,
+           show(rules, whole), span.length());
   Meaning piece = whole;
   Span& at = piece.box[cut.dim][cut.leaf];
   if (is_anywhere(span)) {
@@ -297,14 +302,15 @@ void check_join(const Instr& instr, const TensorType& in, const TensorType& out)
   bool exists = static_cast<size_t>(instr.cut.dim) < in.shape.size();
   if (exists) whole.shape[instr.cut.dim] = instr.cut.outer * length * instr.cut.inner;
   if (!exists || whole.shape != out.shape || whole.dtype != out.dtype)
-    refuse("joins zeros {} along dimension {} into {}", to_text(in), instr.cut.dim, to_text(out));
+    refuse(Rule::kZeros, "joins zeros {} along dimension {} into {}", to_text(in), instr.cut.dim,
+           to_text(out));
 }
 
 void check_type(const Rules& rules, const Meaning& meaning, const TensorType& type) {
   if (meaning.addend.zero) return;
   if (!meaning.squares.empty()) {
     if (type.dtype != DType::kFloat64 || !type.shape.empty())
-      refuse("keeps a sum of squares as {}", to_text(type));
+      refuse(Rule::kTypes, "keeps a sum of squares as {}", to_text(type));
     return;
   }
   DType dtype = meaning.as.value_or(rules.model[meaning.tensor].dtype);
@@ -315,9 +321,12 @@ void check_type(const Rules& rules, const Meaning& meaning, const TensorType& ty
     for (const Span& leaf : meaning.box[d]) size *= leaf.length(), known &= has_length(leaf);
     if (known) fits = size == type.shape[d];
   }
-  if (!fits) refuse("makes {} of dtype {} as {}", show(rules, meaning), dtype_name(dtype), to_text(type));
+  if (!fits)
+    return refuse(Rule::kTypes, "makes {} of dtype {} as {}", show(rules, meaning), dtype_name(dtype),
+                  to_text(type));
   if (!rules.lies_as(meaning.tensor, type))
-    refuse("makes {} with strides [{}], needs [{}]", show(rules, meaning), fmt::join(type.strides, ","),
+    refuse(Rule::kStrides, "makes {} with strides [{}], needs [{}]", show(rules, meaning),
+           fmt::join(type.strides, ","),
            fmt::join(compact_strides(type.shape, rules.model[meaning.tensor].strides), ","));
 }
 

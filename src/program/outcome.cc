@@ -6,16 +6,12 @@
 #include <map>
 
 #include "program/coverage.h"
+#include "program/refuse.h"
 #include "program/span.h"
 #include "program/words.h"
 
 namespace partita {
 namespace {
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-  throw Refused(fmt::format(text, std::forward<Args>(args)...));
-}
 
 class Outcome {
  public:
@@ -32,7 +28,9 @@ class Outcome {
 
   std::vector<std::string> run() {
     for (size_t r = 0; r < ranks_.size(); ++r) check_rank(static_cast<int32_t>(r));
-    if (reported_[{Result::kLoss, model_.loss}].empty()) wrong_.push_back("no rank reports the loss");
+    allowed(-1, [&] {
+      if (reported_[{Result::kLoss, model_.loss}].empty()) refuse(Rule::kCovered, "no rank reports the loss");
+    });
     for (const auto& [parameter, gradient] : model_.gradients) {
       check_covered("the gradient", gradient, reported_[{Result::kGradient, gradient}]);
       if (!trains_) continue;
@@ -48,12 +46,13 @@ class Outcome {
  private:
   std::string show(const Meaning& meaning) const { return to_text(meaning, model_, rules_.atoms); }
 
-  template <class Rule>
-  void allowed(int32_t rank, Rule rule) {
+  /// `rank` -1: what is said is about all of them.
+  template <class Check>
+  void allowed(int32_t rank, Check check) {
     try {
-      rule();
+      check();
     } catch (const Refused& refused) {
-      wrong_.push_back(fmt::format("rank {}: {}", rank, refused.what()));
+      wrong_.push_back(rank < 0 ? refused.what() : fmt::format("rank {}: {}", rank, refused.what()));
     }
   }
 
@@ -84,12 +83,12 @@ class Outcome {
   /// The tensor of the Model that a result must hold.
   TensorId needed_for(const Result& result) const {
     if (result.kind == Result::kLoss && result.tensor != model_.loss)
-      refuse("reports {} as the loss", model_[result.tensor].name);
+      refuse(Rule::kResults, "reports {} as the loss", model_[result.tensor].name);
     if (result.kind != Result::kBuffer) return result.tensor;
     auto found = new_value_of_.find(result.tensor);
-    if (found == new_value_of_.end())
-      refuse("reports buffer {}, which does not change", model_[result.tensor].name);
-    return found->second;
+    if (found != new_value_of_.end()) return found->second;
+    refuse(Rule::kResults, "reports buffer {}, which does not change", model_[result.tensor].name);
+    return result.tensor;
   }
 
   const std::vector<Interval>& coordinates(int32_t rank) const {
@@ -114,8 +113,8 @@ class Outcome {
                  meet(meaning.box, part, met) &&
                  inside(hull_of(part, coordinates(rank)), whole_box(rules_.atoms, needed));
     if (!right)
-      refuse("reports {} {}{} from {}{}, which holds {}{}", name_of(result.kind), model_[result.tensor].name,
-             show_spans(part), to_text(result.slot),
+      refuse(Rule::kResults, "reports {} {}{} from {}{}, which holds {}{}", name_of(result.kind),
+             model_[result.tensor].name, show_spans(part), to_text(result.slot),
              held.made.action < 0 ? "" : fmt::format(" (written by {})", to_text(held.made)), show(meaning),
              version > meaning.version ? " before its update" : "");
   }
@@ -135,8 +134,8 @@ class Outcome {
   void check_lasts(int32_t rank, const Load& load, const SpanBox& part) const {
     if (new_value_of_.contains(load.tensor) || !ranks_[rank].is_alive(load.slot)) return;
     if (!holds(ranks_[rank], load.slot, load, part, 0))
-      refuse("{}{} lasts to the next step, but {} holds something else at the end", model_[load.tensor].name,
-             show_spans(part), to_text(load.slot));
+      refuse(Rule::kLasting, "{}{} lasts to the next step, but {} holds something else at the end",
+             model_[load.tensor].name, show_spans(part), to_text(load.slot));
   }
 
   /// The next step reads parameters and optimizer states where this one loaded them, or where it reports
@@ -147,14 +146,14 @@ class Outcome {
       if (result.kind == Result::kParameter && result.tensor == load.tensor)
         found |= holds(ranks_[rank], result.slot, load, part, 1);
     if (!found)
-      refuse("{}{}{} is never updated",
+      refuse(Rule::kUpdated, "{}{}{} is never updated",
              load.state < 0 ? "" : fmt::format("optimizer state {} of ", load.state),
              model_[load.tensor].name, show_spans(part));
   }
 
   void check_left(const RankProgram& program, const Ledger::Alive& left) const {
     if (left.value->sends > 0 || left.value->receiving)
-      refuse("never waits for the transfer of {}", to_text(left.slot));
+      refuse(Rule::kWaits, "never waits for the transfer of {}", to_text(left.slot));
     auto loaded = [&](const Load& load) {
       return load.slot == left.slot &&
              (left.slot.space == Space::kRank || load.microbatch == left.microbatch);
@@ -162,15 +161,17 @@ class Outcome {
     auto reported = [&](const Result& result) { return result.slot == left.slot; };
     if (std::none_of(program.loads.begin(), program.loads.end(), loaded) &&
         std::none_of(program.results.begin(), program.results.end(), reported))
-      refuse("never frees {} (micro-batch {}), which holds {}", to_text(left.slot), left.microbatch,
-             show(*left.value->meaning));
+      refuse(Rule::kLeft, "never frees {} (micro-batch {}), which holds {}", to_text(left.slot),
+             left.microbatch, show(*left.value->meaning));
   }
 
   void check_covered(const char* what, TensorId tensor, const std::vector<Box>& boxes) {
     std::vector<Box> missing = uncovered(whole_box(rules_.atoms, tensor), boxes);
-    if (!missing.empty())
-      wrong_.push_back(fmt::format("{} {}{} is on no rank after the step", what, model_[tensor].name,
-                                   to_text(missing[0])));
+    if (missing.empty()) return;
+    allowed(-1, [&] {
+      refuse(Rule::kCovered, "{} {}{} is on no rank after the step", what, model_[tensor].name,
+             to_text(missing[0]));
+    });
   }
 
   const Rules& rules_;
