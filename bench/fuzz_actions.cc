@@ -78,9 +78,8 @@ bool slot(Broken& broken) {
   const int k = draw_in(actions, broken.dice, [](const Json& action) { return !is_run(action); });
   if (k < 0) return false;
   Json& name = actions[static_cast<size_t>(k)][1];
-  const int other = draw_in(actions, broken.dice, [&](const Json& action) {
-    return !is_run(action) && action[1] != name;
-  });
+  const int other =
+      draw_in(actions, broken.dice, [&](const Json& action) { return !is_run(action) && action[1] != name; });
   if (other >= 0 && broken.dice.roll(2)) {
     name = actions[static_cast<size_t>(other)][1];
     return true;

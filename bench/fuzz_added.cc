@@ -13,8 +13,11 @@ struct Place {
 };
 
 bool draw_place(Broken& broken, Place& place) {
-  if (!draw_site(broken, [](const Json& instr) { return !instr["in"].empty(); }, place.site)) return false;
-  std::vector<std::string> named = named_before(broken, place.site);
+  if (!draw_site(
+          broken, [](const Json& instr) { return !instr["in"].empty(); }, place.site))
+    return false;
+  std::vector<std::string> named;
+  if (broken.dice.roll(4) == 0) named = named_before(broken, place.site);  // mostly dead
   for (const Json& slot : at(broken, place.site)["in"])
     if (slot.is_string()) named.push_back(slot);
   std::map<std::string, int> types = types_of(broken, place.site.body);
@@ -54,7 +57,10 @@ bool zeros_added(Broken& broken) {
   Json in = onto ? Json{place.slot, zeros} : Json{zeros, place.slot};
   put(broken, place,
       {{{"do", "zeros"}, {"in", Json::array()}, {"out", {zeros}}, {"types", {place.type}}},
-       {{"do", "add"}, {"in", in}, {"out", {onto ? place.slot : zeros}}, {"drop", {onto ? zeros : place.slot}}}});
+       {{"do", "add"},
+        {"in", in},
+        {"out", {onto ? place.slot : zeros}},
+        {"drop", {onto ? zeros : place.slot}}}});
   if (!onto) {
     Place behind{{place.site.body, place.site.instr + 2}, place.slot, place.type};
     read_instead(broken, behind, zeros);
@@ -92,7 +98,10 @@ bool cast_and_back(Broken& broken) {
   const std::string there = new_local(broken, place.site.body), back = new_local(broken, place.site.body);
   if (!read_instead(broken, place, back)) return false;
   put(broken, place,
-      {{{"do", "cast"}, {"in", {place.slot}}, {"out", {there}}, {"types", {number_of(broken.program, narrow)}}},
+      {{{"do", "cast"},
+        {"in", {place.slot}},
+        {"out", {there}},
+        {"types", {number_of(broken.program, narrow)}}},
        {{"do", "cast"}, {"in", {there}}, {"out", {back}}, {"types", {place.type}}, {"drop", {there}}}});
   return true;
 }
@@ -107,8 +116,13 @@ bool copied(Broken& broken) {
   const std::string copy = new_local(broken, place.site.body);
   if (!read_instead(broken, place, copy)) return false;
   put(broken, place,
-      {{{"do", "slice"}, {"in", {place.slot}}, {"out", {copy}}, {"types", {place.type}},
-        {"cut", {dim, 0, 1, 1}}, {"begin", 0}, {"length", length}}});
+      {{{"do", "slice"},
+        {"in", {place.slot}},
+        {"out", {copy}},
+        {"types", {place.type}},
+        {"cut", {dim, 0, 1, 1}},
+        {"begin", 0},
+        {"length", length}}});
   return true;
 }
 
@@ -133,11 +147,26 @@ bool cut_and_joined(Broken& broken) {
   const Json cut = {d, 0, 1, 1};
   const bool straight = broken.dice.roll(2);
   put(broken, place,
-      {{{"do", "slice"}, {"in", {place.slot}}, {"out", {a}}, {"types", {part(first)}}, {"cut", cut}, {"begin", 0}, {"length", first}},
-       {{"do", "slice"}, {"in", {place.slot}}, {"out", {b}}, {"types", {part(length - first)}}, {"cut", cut},
-        {"begin", first}, {"length", length - first}},
-       {{"do", "concat"}, {"in", straight ? Json{a, b} : Json{b, a}}, {"out", {joined}}, {"types", {place.type}},
-        {"cut", cut}, {"pieces", straight ? Json{first, length - first} : Json{length - first, first}},
+      {{{"do", "slice"},
+        {"in", {place.slot}},
+        {"out", {a}},
+        {"types", {part(first)}},
+        {"cut", cut},
+        {"begin", 0},
+        {"length", first}},
+       {{"do", "slice"},
+        {"in", {place.slot}},
+        {"out", {b}},
+        {"types", {part(length - first)}},
+        {"cut", cut},
+        {"begin", first},
+        {"length", length - first}},
+       {{"do", "concat"},
+        {"in", straight ? Json{a, b} : Json{b, a}},
+        {"out", {joined}},
+        {"types", {place.type}},
+        {"cut", cut},
+        {"pieces", straight ? Json{first, length - first} : Json{length - first, first}},
         {"drop", {a, b}}}});
   return true;
 }
@@ -154,7 +183,11 @@ bool summed(Broken& broken) {
   if (!draw_place(broken, place) || broken.program["ranks"][0]["groups"].empty()) return false;
   const Json group = broken.dice.roll(broken.program["ranks"][0]["groups"].size());
   put(broken, place,
-      {{{"do", "all_reduce"}, {"in", {place.slot}}, {"out", {place.slot}}, {"types", {place.type}}, {"group", group}}});
+      {{{"do", "all_reduce"},
+        {"in", {place.slot}},
+        {"out", {place.slot}},
+        {"types", {place.type}},
+        {"group", group}}});
   return true;
 }
 
@@ -166,7 +199,9 @@ bool again(Broken& broken) {
   if (!draw_site(broken, doing(kind), site)) return false;
   Json copy = at(broken, site);
   copy.erase("drop");
-  if (!draw_site(broken, [](const Json&) { return true; }, to)) return false;
+  if (!draw_site(
+          broken, [](const Json&) { return true; }, to))
+    return false;
   if (to.body != site.body || broken.dice.roll(2)) to = site;
   insert_at(instrs_of(broken, to.body), to.instr, copy);
   return true;

@@ -47,7 +47,9 @@ bool keyword(Broken& broken) {
     at(broken, site)["kwargs"][broken.dice.roll(2) ? "alpha" : "dim"] = static_cast<int>(broken.dice.roll(3));
     return true;
   }
-  if (!draw_site(broken, [](const Json& instr) { return instr.contains("kwargs"); }, site)) return false;
+  if (!draw_site(
+          broken, [](const Json& instr) { return instr.contains("kwargs"); }, site))
+    return false;
   Json& kwargs = at(broken, site)["kwargs"];
   if (broken.dice.roll(2)) return change_leaf(kwargs, broken.dice);
   erase_key(kwargs, broken.dice);
@@ -56,7 +58,9 @@ bool keyword(Broken& broken) {
 
 bool operands_exchanged(Broken& broken) {
   Site site;
-  if (!draw_site(broken, [](const Json& instr) { return instr["in"].size() > 1; }, site)) return false;
+  if (!draw_site(
+          broken, [](const Json& instr) { return instr["in"].size() > 1; }, site))
+    return false;
   Json& in = at(broken, site)["in"];
   const size_t a = broken.dice.roll(in.size()), b = broken.dice.roll(in.size());
   std::swap(in[a], in[b]);
@@ -80,7 +84,9 @@ bool operand_number(Broken& broken) {
 
 bool another_read(Broken& broken) {
   Site site;
-  if (!draw_site(broken, [](const Json& instr) { return !instr["in"].empty(); }, site)) return false;
+  if (!draw_site(
+          broken, [](const Json& instr) { return !instr["in"].empty(); }, site))
+    return false;
   Json& in = at(broken, site)["in"];
   Json& slot = broken.dice.pick(in);
   if (!slot.is_string()) return false;
@@ -119,7 +125,9 @@ bool change_type(Broken& broken, Change change) {
     return change(broken.dice.pick(broken.program["types"]));
   }
   Site site;
-  if (!draw_site(broken, [](const Json& instr) { return instr.contains("types"); }, site)) return false;
+  if (!draw_site(
+          broken, [](const Json& instr) { return instr.contains("types"); }, site))
+    return false;
   const size_t output = broken.dice.roll(at(broken, site)["types"].size());
   const Json number = at(broken, site)["types"][output];
   if (!number.is_number_integer()) return false;
@@ -182,14 +190,18 @@ bool type_shape(Broken& broken) {
 
 bool type_number(Broken& broken) {
   Site site;
-  if (!draw_site(broken, [](const Json& instr) { return instr.contains("types"); }, site)) return false;
+  if (!draw_site(
+          broken, [](const Json& instr) { return instr.contains("types"); }, site))
+    return false;
   broken.dice.pick(at(broken, site)["types"]) = broken.dice.roll(broken.program["types"].size());
   return true;
 }
 
 bool output(Broken& broken) {
   Site site;
-  if (!draw_site(broken, [](const Json& instr) { return !instr["out"].empty(); }, site)) return false;
+  if (!draw_site(
+          broken, [](const Json& instr) { return !instr["out"].empty(); }, site))
+    return false;
   Json& out = at(broken, site)["out"];
   Json& slot = broken.dice.pick(out);
   if (broken.dice.roll(4) == 0) {

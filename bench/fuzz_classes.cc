@@ -5,8 +5,9 @@ namespace {
 
 std::vector<FuzzClass> single_changes() {
   std::vector<FuzzClass> all;
-  for (auto* rows : {call_changes, load_changes, result_changes, action_changes, instruction_changes,
-                     group_changes, storage_changes, added_changes, number_changes, known_holes, fold_changes})
+  for (auto* rows :
+       {call_changes, load_changes, result_changes, action_changes, instruction_changes, group_changes,
+        storage_changes, added_changes, number_changes, known_holes, fold_changes})
     for (const FuzzClass& row : rows()) all.push_back(row);
   return all;
 }

@@ -6,9 +6,7 @@
 namespace partita {
 namespace {
 
-Json* fold_of(Broken& broken) {
-  return broken.program.contains("fold") ? &broken.program["fold"] : nullptr;
-}
+Json* fold_of(Broken& broken) { return broken.program.contains("fold") ? &broken.program["fold"] : nullptr; }
 
 std::vector<Json*> moving_intervals(Broken& broken, bool moving) {
   std::vector<Json*> found;

@@ -91,7 +91,8 @@ bool drop_moved(Broken& broken) {
 
 bool drop_added(Broken& broken) {
   Site site;
-  if (!draw_site(broken, [](const Json& instr) { return !instr["in"].empty() || !instr["out"].empty(); }, site))
+  if (!draw_site(
+          broken, [](const Json& instr) { return !instr["in"].empty() || !instr["out"].empty(); }, site))
     return false;
   Json& instr = at(broken, site);
   Json& slots = instr[!instr["in"].empty() && broken.dice.roll(3) ? "in" : "out"];

@@ -14,8 +14,8 @@ struct Judgement {
   std::string why;  // the reader's or the certificate's sentence, or how far off it is
 };
 
-/// Reads the file, certifies it, and runs what is accepted three steps beside one device; of classes all ranks
-/// must be accepted too. Without libtorch what is accepted is kUnconfirmed.
+/// Reads the file, certifies it, and runs what is accepted three steps beside one device; of classes all
+/// ranks must be accepted too. Without libtorch what is accepted is kUnconfirmed.
 Judgement judge(const Subject& subject, const std::string& text);
 
 }  // namespace partita

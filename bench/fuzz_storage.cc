@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fuzz_classes.h"
+#include "model/row.h"
 
 namespace partita {
 namespace {
@@ -66,7 +67,9 @@ bool other_target(Broken& broken) {
 
 bool into_number(Broken& broken) {
   Site site;
-  if (!draw_site(broken, [](const Json& instr) { return instr.contains("into"); }, site)) return false;
+  if (!draw_site(
+          broken, [](const Json& instr) { return instr.contains("into"); }, site))
+    return false;
   Json& instr = at(broken, site);
   const size_t choice = broken.dice.roll(3);
   if (choice == 0) instr.erase("into");
@@ -83,8 +86,9 @@ bool into_number(Broken& broken) {
 // The result is added to a slot of its type instead of being written.
 bool into_added(Broken& broken) {
   Site site;
-  auto plain = [](const Json& instr) {
-    return does(instr, "compute") && !instr.contains("into") && instr["out"].size() == 1 &&
+  auto plain = [&](const Json& instr) {
+    const Op* op = op_of(broken, instr);
+    return op && accumulates(*op) && !instr.contains("into") && instr["out"].size() == 1 &&
            instr["out"][0].is_string();
   };
   if (!draw_site(broken, plain, site)) return false;
@@ -93,6 +97,7 @@ bool into_added(Broken& broken) {
   if (other.empty()) return false;
   instr["in"].push_back(other);
   instr["into"] = instr["in"].size() - 1;
+  if (broken.dice.roll(2)) instr["out"][0] = other;
   return true;
 }
 
@@ -100,8 +105,8 @@ bool view_flag(Broken& broken) {
   Site site;
   const bool set = broken.dice.roll(2);
   if (!draw_site(
-          broken,
-          [&](const Json& instr) { return does(instr, "compute") && instr.contains("view") != set; }, site))
+          broken, [&](const Json& instr) { return does(instr, "compute") && instr.contains("view") != set; },
+          site))
     return false;
   for (Site place : alike(broken, site)) {
     if (set)
@@ -125,14 +130,15 @@ bool in_place_exchanged(Broken& broken) {
 // A sum in place becomes the call that makes a new tensor.
 bool add_as_call(Broken& broken) {
   Site site;
-  if (!draw_site(broken, [](const Json& instr) { return does(instr, "add") && instr.contains("sum"); }, site))
+  if (!draw_site(
+          broken, [](const Json& instr) { return does(instr, "add") && instr.contains("sum"); }, site))
     return false;
   Json& instr = at(broken, site);
   std::map<std::string, int> types = types_of(broken, site.body);
   auto type = types.find(instr["in"][0].get<std::string>());
   if (type == types.end()) return false;
-  Json call = {{"do", "compute"},    {"op", instr["sum"]},  {"args", {"%0", "%1"}},
-               {"in", instr["in"]},  {"out", instr["out"]}, {"types", {type->second}}};
+  Json call = {{"do", "compute"},   {"op", instr["sum"]},  {"args", {"%0", "%1"}},
+               {"in", instr["in"]}, {"out", instr["out"]}, {"types", {type->second}}};
   if (instr.contains("drop")) call["drop"] = instr["drop"];
   instr = call;
   return true;

@@ -21,9 +21,11 @@ struct SmallModel {
 };
 constexpr SmallModel kModels[] = {
     {"gpt2",
-     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "vocab_size": 12, "n_positions": 8})", 4},
+     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "vocab_size": 12, "n_positions": 8})",
+     4},
     {"gpt2-2",
-     R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 12, "n_positions": 8})", 4},
+     R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 12, "n_positions": 8})",
+     4},
     {"llama",
      R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 4,
          "num_key_value_heads": 2, "intermediate_size": 12, "vocab_size": 12})",
@@ -72,12 +74,13 @@ struct Row {
 
 const OptimizerSpec kMomentum{.name = "sgd", .momentum = 0.9};
 const OptimizerSpec kNesterov{.name = "sgd", .momentum = 0.9, .nesterov = true};
-const OptimizerSpec kGroups{.clip = 0.5,
-                            .groups = {{.params = {"*bias"}, .lr = 2e-3, .weight_decay = 0},
-                                       {.params = {"*ln*"}, .lr = 5e-4}}};
+const OptimizerSpec kGroups{
+    .clip = 0.5,
+    .groups = {{.params = {"*bias"}, .lr = 2e-3, .weight_decay = 0}, {.params = {"*ln*"}, .lr = 5e-4}}};
 const OptimizerSpec kClipped{.clip = 0.5, .precision = {.loss_scale = 8}};
 const OptimizerSpec kScaled{.name = "sgd", .precision = {.loss_scale = 16}};
-const OptimizerSpec kMaster{.precision = {.grad = DType::kFloat64, .master = DType::kFloat64, .loss_scale = 8}};
+const OptimizerSpec kMaster{
+    .precision = {.grad = DType::kFloat64, .master = DType::kFloat64, .loss_scale = 8}};
 const OptimizerSpec kMixed{.precision = {.grad = DType::kFloat32, .master = DType::kFloat32}};
 const OptimizerSpec kMixedScaled{
     .precision = {.grad = DType::kFloat32, .master = DType::kFloat32, .loss_scale = 64}};

@@ -143,10 +143,14 @@ Json other_value(const Json& value, Dice& dice) {
   }
   if (!value.is_string()) return dice.roll(2) ? Json(1) : Json(true);
   std::string text = value;
-  const std::pair<const char*, const char*> kWords[] = {
-      {"float64", "float32"}, {"float32", "float64"}, {"int64", "int32"}, {"cpu", "meta"}, {"strided", "sparse"}};
+  const std::pair<const char*, const char*> kWords[] = {{"float64", "float32"},
+                                                        {"float32", "float64"},
+                                                        {"int64", "int32"},
+                                                        {"cpu", "meta"},
+                                                        {"strided", "sparse"}};
   for (const auto& [from, to] : kWords)
-    if (size_t found = text.find(from); found != text.npos) return text.replace(found, std::string(from).size(), to);
+    if (size_t found = text.find(from); found != text.npos)
+      return text.replace(found, std::string(from).size(), to);
   return text + "x";
 }
 

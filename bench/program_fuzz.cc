@@ -1,10 +1,10 @@
 // Broken program files against the certificate:
-// program_fuzz COUNT [SEED] [--write FOLDER] [--only CLASS] [--from CASE] [--all] [--model FILE.model.json ...]
-// COUNT mutants of the files of fuzz_subjects.cc, changed as the rows of fuzz_classes.h say, in turn. A mutant
-// that the certificate accepts must mean the same: with libtorch it runs three steps on thread ranks beside
-// one device. Exit 1 if one differs, or if an unbroken program is refused or differs. --only takes classes
-// whose name has this text, --from begins with that case instead of case 0, --all tells of every mutant. --write keeps programs, models and
-// the mutants that were accepted, and every 20th of the others.
+// program_fuzz COUNT [SEED] [--write FOLDER] [--only CLASS] [--from CASE] [--all] [--model FILE.model.json
+// ...] COUNT mutants of the files of fuzz_subjects.cc, changed as the rows of fuzz_classes.h say, in turn. A
+// mutant that the certificate accepts must mean the same: with libtorch it runs three steps on thread ranks
+// beside one device. Exit 1 if one differs, or if an unbroken program is refused or differs. --only takes
+// classes whose name has this text, --from begins with that case instead of case 0, --all tells of every
+// mutant. --write keeps programs, models and the mutants that were accepted, and every 20th of the others.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -110,7 +110,8 @@ class Campaign {
   }
 
   // What cannot be read, the second witness need not read either.
-  void keep(size_t c, uint64_t number, const Subject& subject, Verdict verdict, const std::string& text) const {
+  void keep(size_t c, uint64_t number, const Subject& subject, Verdict verdict,
+            const std::string& text) const {
     constexpr uint64_t kEvery = 20;
     if (verdict == Verdict::kUnreadable) return;
     if (verdict == Verdict::kRefused && number / classes_.size() % kEvery != 0) return;

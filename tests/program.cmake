@@ -1,5 +1,6 @@
 partita_test(unit program_certificate_test program)
 partita_test(unit program_holes_test lower program)
+partita_test(unit program_holes2_test lower program)
 partita_test(unit program_json_test program)
 partita_test(unit program_fold_file_test lower program)
 partita_test(unit program_walk_test program)

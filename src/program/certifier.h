@@ -180,6 +180,8 @@ class Certifier {
   Holding read_member(const At& at, int32_t first) const;
   /// Classes of a group run along the same axes and have the same coordinates on the others.
   bool shares_group(const At& a, const At& b) const;
+  /// A group lists its classes in the order of the mesh.
+  void check_mesh_order(const std::vector<At>& members) const;
   /// Members bring tensors of one dtype, and agree on where pieces lie.
   void check_alike(const std::vector<At>& members, const std::vector<Holding>& in) const;
 

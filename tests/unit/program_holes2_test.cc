@@ -1,0 +1,58 @@
+// Wrong programs that program_fuzz found accepted, one rule each, and the programs they were made from.
+#include <gtest/gtest.h>
+
+#include "lower/lower.h"
+#include "model/build/build.h"
+#include "plan/recipe.h"
+#include "program/certificate.h"
+
+namespace partita {
+namespace {
+
+std::string first(const std::vector<std::string>& wrong) { return wrong.empty() ? "" : wrong[0]; }
+
+// Pieces are given out in the order of the mesh, whatever the order in which a group lists its classes.
+TEST(Holes2, ClassesOfAGroupOutOfMeshOrder) {
+  Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 8});
+  Plan plan = recipe(model, {.dp = 3, .zero = 1});
+  Prepared prepared = prepare(model, form_of(plan));
+  auto [program, fold] = lower_folded(prepared, plan);
+  ASSERT_EQ(fold.classes.size(), 3u);
+  EXPECT_EQ(first(certify(prepared.model, prepared.atoms, program, fold)), "");
+  std::swap(fold.classes.front().coordinates, fold.classes.back().coordinates);
+  EXPECT_NE(first(certify(prepared.model, prepared.atoms, expand(program, fold))), "");
+  EXPECT_NE(first(certify(prepared.model, prepared.atoms, program, fold)).find("in the order of the mesh"),
+            std::string::npos);
+}
+
+/// Two replicas that end at gradients.
+Lowered without_optimizer() {
+  Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 4});
+  return lower(model, recipe(model, {.dp = 2, .optimizer = {.name = "none"}}));
+}
+
+std::string refusal(const Lowered& lowered, Result::Kind from, Result::Kind to) {
+  Program program = lowered.program;
+  for (Result& result : program.ranks[0].results)
+    if (result.kind == from) {
+      result.kind = to;
+      break;
+    }
+  return first(certify(lowered.model, lowered.atoms, program));
+}
+
+// Without an update a gradient is a value like any other, and nothing asked what it was reported as.
+TEST(Holes2, AGradientReportedAsAParameter) {
+  Lowered lowered = without_optimizer();
+  EXPECT_EQ(refusal(lowered, Result::kGradient, Result::kGradient), "");
+  EXPECT_NE(refusal(lowered, Result::kGradient, Result::kParameter).find("as a parameter"),
+            std::string::npos);
+}
+
+TEST(Holes2, TheLossReportedAsAGradient) {
+  Lowered lowered = without_optimizer();
+  EXPECT_NE(refusal(lowered, Result::kLoss, Result::kGradient).find("as a gradient"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace partita
