@@ -171,6 +171,16 @@ bool all_of_another_rank(Broken& broken) {
   return true;
 }
 
+bool idle_rank(Broken& broken) {
+  Json& rank = broken.dice.pick(broken.program["ranks"]);
+  constexpr const char* kParts[] = {"actions", "loads", "results"};
+  if (broken.dice.roll(2))
+    for (const char* part : kParts) rank[part] = Json::array();
+  else
+    rank[kParts[broken.dice.roll(std::size(kParts))]] = Json::array();
+  return true;
+}
+
 bool ranks_exchanged(Broken& broken) {
   Json& ranks = broken.program["ranks"];
   const size_t a = broken.dice.roll(ranks.size()), b = broken.dice.roll(ranks.size());
@@ -213,6 +223,7 @@ constexpr FuzzClass kChanges[] = {
     {"micro-batches of actions exchanged", microbatches_renamed, "micro-batches in another order"},
     {"an action of another rank", of_another_rank, "ranks that do the same"},
     {"all actions, loads, results or groups of another rank", all_of_another_rank, "ranks that do the same"},
+    {"a rank without actions, loads or results", idle_rank, "a second copy of what another rank reports"},
     {"two ranks exchanged", ranks_exchanged, "ranks that do the same"},
     {"type of a receive", received_type, "types that differ in nothing"},
     {"a free more", free_added, "a value that nobody needs any longer"},

@@ -76,6 +76,18 @@ bool boxes_exchanged(Broken& broken) {
   return true;
 }
 
+// The parameter or one of its states alone.
+bool one_box_exchanged(Broken& broken) {
+  size_t rank, load;
+  if (!draw_load(broken, rank, load)) return false;
+  Json& ranks = broken.program["ranks"];
+  Json& mine = ranks[rank]["loads"][load];
+  Json* theirs = find_load(broken.dice.pick(ranks), key_of(mine), mine.value("microbatch", 0));
+  if (!theirs || (*theirs)["box"] == mine["box"]) return false;
+  std::swap((*theirs)["box"], mine["box"]);
+  return true;
+}
+
 bool another_tensor(Broken& broken) {
   size_t rank, load;
   if (!draw_load(broken, rank, load)) return false;
@@ -168,6 +180,7 @@ constexpr FuzzClass kChanges[] = {
     {"box of a load moved", box_moved, ""},
     {"box of a load resized", box_resized, ""},
     {"boxes of two ranks exchanged", boxes_exchanged, "pieces that no collective joins by their order"},
+    {"one box of two ranks exchanged", one_box_exchanged, "samples on the other rank"},
     {"another tensor of the same shape loaded", another_tensor, "a load that nothing reads"},
     {"number of an optimizer state", state_number, ""},
     {"a load twice", load_twice, "a batch input that nothing reads"},

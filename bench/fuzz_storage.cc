@@ -157,6 +157,65 @@ bool move_as_copy(Broken& broken) {
   return true;
 }
 
+bool in_place(const Json& instr) {
+  constexpr const char* kKinds[] = {"add", "all_reduce", "scale", "squares", "clip", "optimize"};
+  return instr.contains("into") || std::any_of(std::begin(kKinds), std::end(kKinds),
+                                               [&](const char* kind) { return does(instr, kind); });
+}
+
+bool reads(const Json& instr, const Json& slot) {
+  return std::find(instr["in"].begin(), instr["in"].end(), slot) != instr["in"].end();
+}
+
+// A reader of the old value comes after the change, and has a second name or a copy of the slot.
+bool old_value_read(Broken& broken) {
+  Site site;
+  if (!draw_site(broken, in_place, site)) return false;
+  Json& instrs = instrs_of(broken, site.body);
+  const Json slot = instrs[site.instr]["in"][instrs[site.instr].value("into", size_t{0})];
+  std::vector<size_t> readers;
+  for (size_t i = 0; i < site.instr; ++i)
+    if (reads(instrs[i], slot) && !in_place(instrs[i])) readers.push_back(i);
+  if (readers.empty()) return false;
+  const size_t reader = broken.dice.pick(readers);
+  const std::string name = new_local(broken, site.body);
+  for (Json& read : instrs[reader]["in"])
+    if (read == slot) read = name;
+  instrs[reader]["drop"].push_back(name);
+  move_in(instrs, reader, site.instr);
+  insert_at(instrs, reader, {{"do", "move"}, {"in", {slot}}, {"out", {name}}});
+  return true;
+}
+
+// The same of a view: made before the change, read after it.
+bool view_read_late(Broken& broken) {
+  Site site;
+  if (!draw_site(
+          broken, [](const Json& instr) { return instr.contains("view"); }, site))
+    return false;
+  Json& instrs = instrs_of(broken, site.body);
+  const Json view = instrs[site.instr]["out"][0];
+  std::vector<size_t> readers;
+  for (size_t i = site.instr + 1; i < instrs.size(); ++i)
+    if (reads(instrs[i], view)) readers.push_back(i);
+  if (readers.empty()) return false;
+  const size_t reader = broken.dice.pick(readers);
+  move_in(instrs, reader, std::min(instrs.size() - 1, reader + 1 + broken.dice.roll(12)));
+  return true;
+}
+
+// Two parameters of one type change places in what one of their updates reads.
+bool updates_exchanged(Broken& broken) {
+  std::vector<Site> all = sites(broken, doing("optimize"));
+  if (all.size() < 2) return false;
+  const Site a = broken.dice.pick(all), b = broken.dice.pick(all);
+  const size_t k = broken.dice.roll(at(broken, a)["in"].size());
+  if (at(broken, b)["in"].size() <= k) return false;
+  std::swap(at(broken, a)["in"][k], at(broken, b)["in"][k]);
+  if (k == 0) std::swap(at(broken, a)["out"][0], at(broken, b)["out"][0]);
+  return true;
+}
+
 constexpr FuzzClass kChanges[] = {
     {"add.Tensor made add in place", add_in_place, "nothing needs the first addend again"},
     {"the addition that an accumulation is", other_sum, "both sides are addends of one tensor"},
@@ -166,6 +225,9 @@ constexpr FuzzClass kChanges[] = {
     {"view set or taken away", view_flag, ""},
     {"operands of add in place exchanged", in_place_exchanged, "sums commute"},
     {"add in place made a call", add_as_call, "the sum in a tensor of its own"},
+    {"the old value read through a second name", old_value_read, "another storage is changed"},
+    {"a view read later", view_read_late, "nothing changes its storage meanwhile"},
+    {"what two updates read exchanged", updates_exchanged, "the same norm"},
     {"move made a copy", move_as_copy, "a copy instead of a second name"},
 };
 

@@ -69,8 +69,9 @@ class Campaign {
       const bool right = judged.verdict == Verdict::kSame || judged.verdict == Verdict::kUnconfirmed;
       if (!right) fmt::print("{} itself: {}: {}\n", subject.name, kVerdicts[int(judged.verdict)], judged.why);
       whole = whole && right;
+      if (options_.folder.empty() || !right) continue;
       write(subject.name + ".model.json", to_json(subject.prepared.model));
-      write(subject.name + ".program.json", subject.text);
+      write(subject.name + ".program.json", of_ranks(subject, subject.text));
     }
     return whole;
   }
@@ -113,13 +114,21 @@ class Campaign {
   void keep(size_t c, uint64_t number, const Subject& subject, Verdict verdict,
             const std::string& text) const {
     constexpr uint64_t kEvery = 20;
-    if (verdict == Verdict::kUnreadable) return;
+    if (options_.folder.empty() || verdict == Verdict::kUnreadable) return;
     if (verdict == Verdict::kRefused && number / classes_.size() % kEvery != 0) return;
-    write(fmt::format("{}.{:03}.{}.{}.json", subject.name, c, number, kVerdicts[int(verdict)]), text);
+    write(fmt::format("{}.{:03}.{}.{}.json", subject.name, c, number, kVerdicts[int(verdict)]),
+          of_ranks(subject, text));
+  }
+
+  // The second witness reads ranks.
+  static std::string of_ranks(const Subject& subject, const std::string& text) {
+    if (!subject.tree.contains("fold")) return text;
+    auto [program, fold] = parse_folded(text, subject.prepared.model, subject.name);
+    return to_json(expand(program, fold), subject.prepared.model);
   }
 
   void write(const std::string& name, const std::string& text) const {
-    if (!options_.folder.empty()) std::ofstream(std::filesystem::path(options_.folder) / name) << text;
+    std::ofstream(std::filesystem::path(options_.folder) / name) << text;
   }
 
   size_t total(Verdict verdict) const {
