@@ -13,21 +13,28 @@ const Op* op_of(const Broken& broken, const Json& instr) {
   return nullptr;
 }
 
-// The sum takes the storage of one of its addends, whatever else needs that.
-bool add_in_place(Broken& broken) {
-  Site site;
+bool draw_sum(Broken& broken, Site& site) {
   auto adds = [&](const Json& instr) {
     const Op* op = op_of(broken, instr);
     return op && op->target == "aten.add.Tensor" && instr["in"].size() == 2 && !instr.contains("into");
   };
-  if (!draw_site(broken, adds, site)) return false;
-  Json& instr = at(broken, site);
+  return draw_site(broken, adds, site);
+}
+
+void make_in_place(Json& instr, Dice& dice) {
   Json in = instr["in"];
-  if (broken.dice.roll(2)) std::swap(in[0], in[1]);
+  if (dice.roll(2)) std::swap(in[0], in[1]);
   Json add = {{"do", "add"}, {"in", in}, {"out", instr["out"]}, {"sum", instr["op"]}};
-  if (broken.dice.roll(8) == 0) add.erase("sum");
+  if (dice.roll(8) == 0) add.erase("sum");
   if (instr.contains("drop")) add["drop"] = instr["drop"];
   instr = add;
+}
+
+// The sum takes the storage of one of its addends, whatever else needs that.
+bool add_in_place(Broken& broken) {
+  Site site;
+  if (!draw_sum(broken, site)) return false;
+  make_in_place(at(broken, site), broken.dice);
   return true;
 }
 
@@ -157,33 +164,30 @@ bool move_as_copy(Broken& broken) {
   return true;
 }
 
-bool in_place(const Json& instr) {
-  constexpr const char* kKinds[] = {"add", "all_reduce", "scale", "squares", "clip", "optimize"};
-  return instr.contains("into") || std::any_of(std::begin(kKinds), std::end(kKinds),
-                                               [&](const char* kind) { return does(instr, kind); });
-}
-
 bool reads(const Json& instr, const Json& slot) {
   return std::find(instr["in"].begin(), instr["in"].end(), slot) != instr["in"].end();
 }
 
-// A reader of the old value comes after the change, and has a second name or a copy of the slot.
+// A sum in place changes its first addend; one reader of that comes after it and has a second name of the
+// slot.
 bool old_value_read(Broken& broken) {
   Site site;
-  if (!draw_site(broken, in_place, site)) return false;
+  if (!draw_sum(broken, site)) return false;
   Json& instrs = instrs_of(broken, site.body);
-  const Json slot = instrs[site.instr]["in"][instrs[site.instr].value("into", size_t{0})];
+  make_in_place(instrs[site.instr], broken.dice);
+  const Json slot = instrs[site.instr]["in"][0];
   std::vector<size_t> readers;
-  for (size_t i = 0; i < site.instr; ++i)
-    if (reads(instrs[i], slot) && !in_place(instrs[i])) readers.push_back(i);
+  for (size_t i = 0; i < instrs.size(); ++i)
+    if (i != site.instr && reads(instrs[i], slot)) readers.push_back(i);
   if (readers.empty()) return false;
   const size_t reader = broken.dice.pick(readers);
   const std::string name = new_local(broken, site.body);
   for (Json& read : instrs[reader]["in"])
     if (read == slot) read = name;
   instrs[reader]["drop"].push_back(name);
-  move_in(instrs, reader, site.instr);
-  insert_at(instrs, reader, {{"do", "move"}, {"in", {slot}}, {"out", {name}}});
+  const size_t first = std::min(reader, site.instr);
+  if (reader < site.instr) move_in(instrs, reader, site.instr);
+  insert_at(instrs, first, {{"do", "move"}, {"in", {slot}}, {"out", {name}}});
   return true;
 }
 
