@@ -69,7 +69,7 @@ class Campaign {
       const bool right = judged.verdict == Verdict::kSame || judged.verdict == Verdict::kUnconfirmed;
       if (!right) fmt::print("{} itself: {}: {}\n", subject.name, kVerdicts[int(judged.verdict)], judged.why);
       whole = whole && right;
-      if (options_.folder.empty() || !right) continue;
+      if (!right || !is_written(subject)) continue;
       write(subject.name + ".model.json", to_json(subject.prepared.model));
       write(subject.name + ".program.json", of_ranks(subject, subject.text));
     }
@@ -110,11 +110,16 @@ class Campaign {
     keep(c, number, subject, judged.verdict, text);
   }
 
+  // The second witness always gives some labels to ignore.
+  bool is_written(const Subject& subject) const {
+    return !options_.folder.empty() && subject.request.run.batch.ignored_labels;
+  }
+
   // What cannot be read, the second witness need not read either.
   void keep(size_t c, uint64_t number, const Subject& subject, Verdict verdict,
             const std::string& text) const {
     constexpr uint64_t kEvery = 20;
-    if (options_.folder.empty() || verdict == Verdict::kUnreadable) return;
+    if (!is_written(subject) || verdict == Verdict::kUnreadable) return;
     if (verdict == Verdict::kRefused && number / classes_.size() % kEvery != 0) return;
     write(fmt::format("{}.{:03}.{}.{}.json", subject.name, c, number, kVerdicts[int(verdict)]),
           of_ranks(subject, text));

@@ -110,6 +110,9 @@ void Certifier::make(const At& at, const Instr& instr, Ledger& ledger, const Kno
 void Certifier::rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning) {
   Slot slot = instr.in[std::max(instr.into, 0)];
   check_type(rules_, *meaning, program_[old.type]);
+  if (!instr.types.empty() && program_[instr.types[0]] != program_[old.type])
+    refuse("says {} of the storage of {}, which is {}", to_text(program_[instr.types[0]]), to_text(slot),
+           to_text(program_[old.type]));
   ledger.change(old, slot, at);
   Holding value{.meaning = std::move(meaning), .type = old.type, .storage = old.storage, .made = at};
   value.seen = ledger.changes(old.storage);

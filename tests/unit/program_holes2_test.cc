@@ -54,5 +54,23 @@ TEST(Holes2, TheLossReportedAsAGradient) {
   EXPECT_NE(refusal(lowered, Result::kLoss, Result::kGradient).find("as a gradient"), std::string::npos);
 }
 
+// What works in place makes no tensor, and the type it gives its output was believed: memory is counted by
+// it.
+TEST(Holes2, TheTypeOfWhatWorksInPlace) {
+  Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 4});
+  Lowered lowered = lower(model, recipe(model, {.dp = 2}));
+  EXPECT_EQ(first(certify(lowered.model, lowered.atoms, lowered.program)), "");
+  for (InstrKind kind : {InstrKind::kOptimize, InstrKind::kAllReduce}) {
+    Program program = lowered.program;
+    TensorType larger = {.shape = {1024}, .strides = {1}, .dtype = DType::kFloat32};
+    program.types.push_back(larger);
+    for (Body& body : program.bodies)
+      for (Instr& instr : body.instrs)
+        if (instr.kind == kind) instr.types[0] = TypeId{static_cast<int32_t>(program.types.size()) - 1};
+    EXPECT_NE(first(certify(lowered.model, lowered.atoms, program)).find("of the storage of"),
+              std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace partita
