@@ -30,9 +30,8 @@ Judgement run(const Subject& subject, const Program& program) {
 #endif
 }
 
-}  // namespace
-
-Judgement judge(const Subject& subject, const std::string& text) {
+/// Reads and certifies; kUnconfirmed: accepted. `ranks` then has all of them.
+Judgement certified(const Subject& subject, const std::string& text, Program& ranks) {
   const auto& [model, atoms, fingerprint] = subject.prepared;
   FoldedProgram read;
   try {
@@ -42,11 +41,23 @@ Judgement judge(const Subject& subject, const std::string& text) {
   }
   std::vector<std::string> wrong = certify(model, atoms, read.program, subject.optimizer, read.fold);
   if (!wrong.empty()) return {Verdict::kRefused, wrong[0]};
-  if (read.fold.empty()) return run(subject, read.program);
-  Program ranks = expand(read.program, read.fold);
-  wrong = certify(model, atoms, ranks, subject.optimizer);
+  ranks = expand(read.program, read.fold);
+  if (!read.fold.empty()) wrong = certify(model, atoms, ranks, subject.optimizer);
   if (!wrong.empty()) return {Verdict::kWrong, "classes are accepted, ranks are not: " + wrong[0]};
-  return run(subject, ranks);
+  return {Verdict::kUnconfirmed, ""};
+}
+
+}  // namespace
+
+Judgement judge(const Subject& subject, const std::string& text) {
+  Program ranks;
+  Judgement judged = certified(subject, text, ranks);
+  return judged.verdict == Verdict::kUnconfirmed ? run(subject, ranks) : judged;
+}
+
+bool is_accepted(const Subject& subject, const std::string& text) {
+  Program ranks;
+  return certified(subject, text, ranks).verdict == Verdict::kUnconfirmed;
 }
 
 }  // namespace partita

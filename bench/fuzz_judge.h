@@ -18,4 +18,7 @@ struct Judgement {
 /// ranks must be accepted too. Without libtorch what is accepted is kUnconfirmed.
 Judgement judge(const Subject& subject, const std::string& text);
 
+/// Does the certificate accept the file? Nothing is run.
+bool is_accepted(const Subject& subject, const std::string& text);
+
 }  // namespace partita

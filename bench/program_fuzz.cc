@@ -1,10 +1,12 @@
 // Broken program files against the certificate:
-// program_fuzz COUNT [SEED] [--write FOLDER] [--only CLASS] [--from CASE] [--all] [--model FILE.model.json
+// program_fuzz COUNT [SEED] [--write FOLDER] [--only CLASS] [--from CASE] [--chain N] [--all] [--model FILE
 // ...] COUNT mutants of the files of fuzz_subjects.cc, changed as the rows of fuzz_classes.h say, in turn. A
 // mutant that the certificate accepts must mean the same: with libtorch it runs three steps on thread ranks
-// beside one device. Exit 1 if one differs, or if an unbroken program is refused or differs. --only takes
-// classes whose name has this text, --from begins with that case instead of case 0, --all tells of every
-// mutant. --write keeps programs, models and the mutants that were accepted, and every 20th of the others.
+// beside one device. Exit 1 if one differs, or if an unbroken program is refused or differs.
+// --only: classes whose name has this text. --from: begins with that case instead of case 0. --chain: before
+// each mutant N other changes are tried, and those kept that the certificate accepts. --all: tells of every
+// mutant. --model: programs of this captured step too. --write: keeps models, programs, the mutants that were
+// accepted, and every 20th of the others.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -25,7 +27,7 @@ constexpr const char* kVerdicts[] = {"unreadable", "rejected", "equivalent", "st
 constexpr size_t kVerdictCount = std::size(kVerdicts);
 
 struct Options {
-  uint64_t count = 1000, seed = 1, from = 0;
+  uint64_t count = 1000, seed = 1, from = 0, chain = 0;
   std::string folder, only;
   bool all = false;
   std::vector<std::string> models;
@@ -91,9 +93,20 @@ class Campaign {
     return false;
   }
 
-  /// The file of a mutant; "" where the program has no such place.
-  static std::string broken_text(const Subject& subject, const FuzzClass& one, Dice& dice) {
+  /// Changes that the certificate accepts, one after another: a program that no lowering would write.
+  Json far_from_lowered(const Subject& subject, Dice& dice) const {
     Json tree = subject.tree;
+    for (uint64_t k = 0; k < options_.chain; ++k) {
+      Json next = tree;
+      Broken broken{next, subject.prepared.model, dice};
+      if (dice.pick(classes_).change(broken) && is_accepted(subject, next.dump())) tree = std::move(next);
+    }
+    return tree;
+  }
+
+  /// The file of a mutant; "" where the program has no such place.
+  std::string broken_text(const Subject& subject, const FuzzClass& one, Dice& dice) const {
+    Json tree = far_from_lowered(subject, dice);
     Broken broken{tree, subject.prepared.model, dice};
     if (!one.change(broken)) return "";
     std::string text = tree.dump();
@@ -182,6 +195,7 @@ Options options_of(int argc, char** argv) {
     if (word == "--write") out.folder = value;
     if (word == "--only") out.only = value;
     if (word == "--from") out.from = std::stoull(value);
+    if (word == "--chain") out.chain = std::stoull(value);
     if (word == "--model") out.models.push_back(value);
   }
   return out;
