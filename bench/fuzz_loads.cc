@@ -183,7 +183,7 @@ constexpr FuzzClass kChanges[] = {
     {"one box of two ranks exchanged", one_box_exchanged, "samples on the other rank"},
     {"another tensor of the same shape loaded", another_tensor, "a load that nothing reads"},
     {"number of an optimizer state", state_number, ""},
-    {"a load twice", load_twice, "a batch input that nothing reads"},
+    {"a load twice", load_twice, "a batch input once more, for nobody"},
     {"a load lost", load_lost, "a load that nothing reads"},
     {"micro-batch of a load", load_microbatch, "micro-batches in another order"},
     {"two micro-batches exchanged", microbatches_exchanged, "micro-batches in another order"},

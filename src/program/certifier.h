@@ -146,6 +146,8 @@ class Certifier {
   static Holding moved(const At& at, Holding value);
   void make(const At& at, const Instr& instr, Ledger& ledger, Meaning meaning);
   void make(const At& at, const Instr& instr, Ledger& ledger, const Known& meaning);
+  /// A new name of a storage has the type of the old one.
+  void check_named(const Instr& instr, const Holding& old) const;
   /// Gives the changed storage of `old` its new meaning and name.
   void rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning);
   void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);

@@ -58,16 +58,21 @@ TEST(Holes2, TheLossReportedAsAGradient) {
 // it.
 TEST(Holes2, TheTypeOfWhatWorksInPlace) {
   Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 4});
-  Lowered lowered = lower(model, recipe(model, {.dp = 2}));
+  Lowered lowered = lower(model, recipe(model, {.dp = 2, .tp = 2}));
   EXPECT_EQ(first(certify(lowered.model, lowered.atoms, lowered.program)), "");
-  for (InstrKind kind : {InstrKind::kOptimize, InstrKind::kAllReduce}) {
+  for (InstrKind kind : {InstrKind::kOptimize, InstrKind::kAllReduce, InstrKind::kMove}) {
     Program program = lowered.program;
+    size_t changed = 0;
     TensorType larger = {.shape = {1024}, .strides = {1}, .dtype = DType::kFloat32};
     program.types.push_back(larger);
     for (Body& body : program.bodies)
       for (Instr& instr : body.instrs)
-        if (instr.kind == kind) instr.types[0] = TypeId{static_cast<int32_t>(program.types.size()) - 1};
-    EXPECT_NE(first(certify(lowered.model, lowered.atoms, program)).find("of the storage of"),
+        if (instr.kind == kind) {
+          instr.types = {TypeId{static_cast<int32_t>(program.types.size()) - 1}};
+          ++changed;
+        }
+    EXPECT_GT(changed, 0u) << int(kind);
+    EXPECT_NE(first(certify(lowered.model, lowered.atoms, program)).find("calls a storage of"),
               std::string::npos);
   }
 }
