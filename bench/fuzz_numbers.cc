@@ -86,7 +86,7 @@ bool slot_count(Broken& broken) {
 }
 
 constexpr FuzzClass kChanges[] = {
-    {"a number of the optimizer", optimizer_number, ""},
+    {"a number of the optimizer", optimizer_number, "zero with the other sign"},
     {"name of the optimizer", optimizer_name, ""},
     {"a key of the optimizer", optimizer_key, ""},
     {"precision", precision, ""},

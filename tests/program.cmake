@@ -33,7 +33,8 @@ if(PARTITA_TORCH)
   target_compile_definitions(program_fuzz PRIVATE PARTITA_CAN_RUN)
 endif()
 add_test(NAME property/program_fuzz
-         COMMAND program_fuzz 400 1 --model ${CMAKE_CURRENT_SOURCE_DIR}/data/convnet-tiny.model.json)
+         COMMAND program_fuzz 400 1 --model ${CMAKE_CURRENT_SOURCE_DIR}/data/convnet-tiny.model.json
+                                    --model ${CMAKE_CURRENT_SOURCE_DIR}/data/odd-tiny.model.json)
 set_tests_properties(property/program_fuzz PROPERTIES LABELS property)
 
 partita_campaign(fold_campaign SOURCES fold_campaign.cc program_mutations.cc LAYERS lower program)
