@@ -250,7 +250,7 @@ constexpr FuzzClass kChanges[] = {
     {"scaled", scaled, ""},
     {"summed over a group once more", summed, "a group of one rank"},
     {"clip, squares, optimize, scale or cast again", again, "a cast that gives the same again"},
-    {"another slot added", added_to_itself, ""},
+    {"another slot added", added_to_itself, "a slot that still holds zeros"},
     {"an op made again for one reader", made_again, "the same op gives the same"},
 };
 

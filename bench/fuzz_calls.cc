@@ -243,7 +243,7 @@ constexpr FuzzClass kChanges[] = {
     {"an attribute more or less", attribute_count, "the default of the op, left out or written"},
     {"a keyword of a call", keyword, "the default of the op, left out or written"},
     {"two inputs exchanged", operands_exchanged, "addends of one sum, in the other order"},
-    {"another input named", operand_number, ""},
+    {"another input named", operand_number, "both inputs are one slot"},
     {"another slot of the same type read", another_read, "two slots with the same meaning"},
     {"another op of the same target", op_of_same_target, "two ops of the same operands"},
     {"an op of another target", op_of_other_target, ""},

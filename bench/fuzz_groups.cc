@@ -213,7 +213,7 @@ constexpr FuzzClass kChanges[] = {
     {"cut of a collective or slice", cut, "a dimension that is read as a whole either way"},
     {"pieces of a collective", pieces, ""},
     {"shares of an all_to_all", shares, ""},
-    {"begin or length of a slice", slice_place, ""},
+    {"begin or length of a slice", slice_place, "what is the same all along"},
     {"another group", group_number, "two groups of the same ranks"},
     {"order of a group", group_order, "sums do not ask for the order"},
     {"two groups exchanged", groups_exchanged, "two groups of the same ranks"},

@@ -153,7 +153,7 @@ constexpr FuzzClass kChanges[] = {
     {"a part of the norm lost", norm_part_lost, ""},
     {"clip lost", clip_lost, ""},
     {"a parameter in two slots, both updated", updated_copy, ""},
-    {"a loaded value changed in place", load_changed, ""},
+    {"a loaded value changed in place", load_changed, "by a slot that still holds zeros"},
     {"what lasts freed at the end", lasting_lost, "a batch input, which the next step brings anew"},
 };
 

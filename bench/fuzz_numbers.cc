@@ -88,7 +88,7 @@ bool slot_count(Broken& broken) {
 constexpr FuzzClass kChanges[] = {
     {"a number of the optimizer", optimizer_number, "zero with the other sign"},
     {"name of the optimizer", optimizer_name, ""},
-    {"a key of the optimizer", optimizer_key, ""},
+    {"a key of the optimizer", optimizer_key, "a default left out"},
     {"precision", precision, ""},
     {"settings of an update", settings, ""},
     {"parameters of an optimizer group", group_params, ""},

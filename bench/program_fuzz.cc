@@ -35,6 +35,7 @@ struct Options {
 
 struct Tally {
   size_t tried = 0, by_verdict[kVerdictCount] = {};
+  size_t fruitless = 0;  // cases in a row without a new mutant
 };
 
 class Campaign {
@@ -81,6 +82,8 @@ class Campaign {
   // The classes come in turn, the rest the dice of the case choose: programs until one has the place.
   bool try_case(uint64_t number) {
     const size_t c = number % classes_.size();
+    constexpr size_t kEnough = 4;  // all places of this class have been tried
+    if (tally_[c].fruitless > kEnough) return false;
     Dice dice(options_.seed * 1'000'003 + number);
     constexpr int kTries = 30;
     for (int k = 0; k < kTries; ++k) {
@@ -88,8 +91,10 @@ class Campaign {
       std::string text = broken_text(subject, classes_[c], dice);
       if (text.empty() || !seen_.insert(std::hash<std::string>{}(subject.name + text)).second) continue;
       tell(c, number, subject, judge(subject, text), text);
+      tally_[c].fruitless = 0;
       return true;
     }
+    ++tally_[c].fruitless;
     return false;
   }
 
