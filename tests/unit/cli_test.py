@@ -124,7 +124,7 @@ class ProgramFiles(unittest.TestCase):
         file.write_text(json.dumps(program))
         code, answer = self.certified(file)
         self.assertEqual((code, answer["certified"]), (3, False))
-        self.assertIn("is on no rank after the step", answer["refused"][0])
+        self.assertIn("is never updated", answer["refused"][0])
 
 
 if __name__ == "__main__":
