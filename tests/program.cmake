@@ -3,7 +3,9 @@ partita_test(unit program_rules_test program)
 partita_test(unit program_sentences_test program)
 partita_test(unit program_net_rules_test lower program)
 partita_test(unit program_holes_test lower program)
+partita_test(unit program_holes2_test lower program)
 partita_test(unit program_json_test program)
+partita_test(unit program_fold_file_test lower program)
 partita_test(unit program_walk_test program)
 partita_test(unit program_addend_test program)
 partita_test(unit program_memory_test program)
@@ -22,6 +24,21 @@ if(PARTITA_TORCH)
   target_compile_definitions(program_campaign PRIVATE PARTITA_CAN_RUN)
 endif()
 add_test(NAME property/program_mutations COMMAND program_campaign 5)
+
+# Broken program files, of ranks and of classes: the same.
+partita_campaign(program_fuzz
+                 SOURCES program_fuzz.cc fuzz_judge.cc fuzz_subjects.cc fuzz_classes.cc fuzz_tree.cc fuzz_boxes.cc
+                         fuzz_calls.cc fuzz_loads.cc fuzz_results.cc fuzz_actions.cc fuzz_instructions.cc
+                         fuzz_groups.cc fuzz_storage.cc fuzz_added.cc fuzz_numbers.cc fuzz_holes.cc fuzz_folds.cc
+                 LAYERS lower program run)
+if(PARTITA_TORCH)
+  target_link_libraries(program_fuzz PRIVATE partita_torch)
+  target_compile_definitions(program_fuzz PRIVATE PARTITA_CAN_RUN)
+endif()
+add_test(NAME property/program_fuzz
+         COMMAND program_fuzz 400 1 --model ${CMAKE_CURRENT_SOURCE_DIR}/data/convnet-tiny.model.json
+                                    --model ${CMAKE_CURRENT_SOURCE_DIR}/data/odd-tiny.model.json)
+set_tests_properties(property/program_fuzz PROPERTIES LABELS property)
 
 partita_campaign(fold_campaign SOURCES fold_campaign.cc program_mutations.cc LAYERS lower program)
 target_include_directories(fold_campaign PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/property)

@@ -11,6 +11,7 @@
 #include "cli/inputs.h"
 #include "cli/peaks.h"
 #include "cli/plan_input.h"
+#include "cli/program_file.h"
 #include "cli/verbs.h"
 #include "lower/unmade.h"
 #include "program/assumed.h"
@@ -21,8 +22,9 @@ namespace {
 
 struct Options {
   ModelInput model;
-  std::string plan, dump_dir, output;
+  std::string plan, dump_dir, output, program;
   int32_t rank = -1;
+  bool folded = false;
 };
 
 /// Bytes that all ranks give to others in one step: sends, and their share of collectives.
@@ -81,9 +83,9 @@ void dump(const std::string& folder, const Model& model, const Plan& plan, const
   write_file(fmt::format("{}/{:02}-program.json", folder, number), to_json(program, named));
 }
 
-void write_program(const std::string& path, const Model& model, const Program& program) {
+void write_program(const std::string& path, const Model& model, const Program& program, const Fold& fold = {}) {
   auto [named, made] = without_unmade(model, program);
-  write_file(path, to_json(made, named));
+  write_file(path, fold.empty() ? to_json(made, named) : to_json(FoldedProgram{made, fold}, named));
 }
 
 void write_rank(const Options& options, const Model& model, const Program& program, const Fold& fold) {
@@ -94,17 +96,22 @@ void write_rank(const Options& options, const Model& model, const Program& progr
   write_program(options.output, model, expand(program, fold, options.rank));
 }
 
-void run(const Options& options, const Command& command) {
+void run(const Options& options, Command& command) {
   Plan plan = load_plan(options.plan);
   Model model = load(options.model, plan);
+  if (!options.program.empty()) return certify_file(options.program, model, plan, command);
   command.say("lowering and certifying", plan.summary);
   if (!options.dump_dir.empty()) dump(options.dump_dir, model, plan, options.plan);
   auto start = std::chrono::steady_clock::now();
   auto [prepared, folded] = prove_plan_classes(model, plan, options.plan);
   const auto& [program, fold] = folded;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.folded && options.output.empty())
+    input_error("--folded: needs -o FILE to write the classes to");
   if (options.rank >= 0) {
     write_rank(options, prepared.model, program, fold);
+  } else if (options.folded) {
+    write_program(options.output, prepared.model, program, fold);
   } else if (!options.output.empty()) {
     Proved proved = prove_plan(model, plan, options.plan);
     write_program(options.output, proved.lowered().model, proved.lowered().program);
@@ -141,6 +148,9 @@ void add_lower(CLI::App& app, Command& command) {
   app.add_option("-o,--output", options->output, "write the Program as JSON");
   app.add_option("--rank", options->rank, "write what this rank alone executes, the others left empty")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--folded", options->folded, "write classes of ranks instead of every rank");
+  app.add_option("--program", options->program,
+                 "certify this Program file, of ranks or of classes, instead of the one the plan gives");
   app.footer("Example: partita lower gpt2.model.json plan.json --dump-dir phases");
   app.callback([options, &command] { run(*options, command); });
 }

@@ -12,6 +12,9 @@ namespace partita {
 
 class ProgressLine;
 
+/// Exit code of a plan or a Program that does not compute its model.
+inline constexpr int kVerificationFailed = 3;
+
 /// What every verb shares: --json, --quiet, --progress, and the exit code it wants.
 struct Command {
   std::string verb;  // that was asked for: `plan`, `lab schedule`

@@ -19,8 +19,6 @@
 namespace partita {
 namespace {
 
-constexpr int kVerificationFailed = 3;
-
 struct Options {
   ModelInput model;
   std::string plan;

@@ -78,6 +78,7 @@ class CodeWriter {
   std::map<Segment, std::vector<int>> places_of(size_t i, int stream) const;
   void find_wanted_after();
   void find_dropped();
+  bool read_in_addends(TensorId tensor) const;
   /// Does a stage of its own read it, one that is not on all devices?
   bool read_apart(TensorId tensor) const;
   /// Is it made by a stage on all devices?

@@ -53,11 +53,6 @@ Partitioned partition(const Model& model, const Atoms& atoms, const Plan& plan);
 Ordered order(const Partitioned& parts, const Plan& plan);
 Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered);
 
-/// A Program of classes, and how to read it as one of ranks.
-struct FoldedProgram {
-  Program program;
-  Fold fold;
-};
 FoldedProgram materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan,
                                  const Ordered& ordered);
 

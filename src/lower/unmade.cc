@@ -67,4 +67,6 @@ std::pair<Model, Program> without_unmade(Model model, Program program) {
   return {std::move(model), std::move(program)};
 }
 
+Model without_unmade(Model model) { return without_unmade(std::move(model), {}).first; }
+
 }  // namespace partita

@@ -148,9 +148,23 @@ void CodeWriter::find_dropped() {
     for (TensorId id : op.outputs) {
       if (!id) continue;
       block_of[id.value] = block;
-      dropped_[id.value] = !kept && !wanted_after_[id.value] && !(made_together(id) && read_apart(id));
+      dropped_[id.value] = (!kept || (block >= 0 && read_in_addends(id))) && !wanted_after_[id.value] &&
+                           !(made_together(id) && read_apart(id));
     }
   }
+}
+
+// What a loop sums up is kept as the sum: who reads the addend of one piece again needs it made again.
+bool CodeWriter::read_in_addends(TensorId tensor) const {
+  int loop = split_.ops[producer_[tensor.value]].loop;
+  if (loop < 0) return false;
+  for (size_t reader : readers_[tensor.value]) {
+    std::vector<TensorId> ins = inputs_of(model_.ops[reader]);
+    for (size_t k = 0; k < ins.size(); ++k)
+      if (ins[k] == tensor && split_.ops[reader].need[k][split_.loop_axis[loop]].kind == AxisLayout::kPartial)
+        return true;
+  }
+  return false;
 }
 
 int CodeWriter::block_named(const std::string& name) const {

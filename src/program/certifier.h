@@ -141,6 +141,8 @@ class Certifier {
   static Holding moved(const At& at, Holding value);
   void make(const At& at, const Instr& instr, Ledger& ledger, Meaning meaning);
   void make(const At& at, const Instr& instr, Ledger& ledger, const Known& meaning);
+  /// A new name of a storage has the type of the old one.
+  void check_named(const Instr& instr, const Holding& old) const;
   /// Gives the changed storage of `old` its new meaning and name.
   void rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning);
   void add(const At& at, const Instr& instr, const std::vector<Holding>& in, Ledger& ledger);
@@ -175,6 +177,8 @@ class Certifier {
   Holding read_member(const At& at, int32_t first) const;
   /// Classes of a group run along the same axes and have the same coordinates on the others.
   bool shares_group(const At& a, const At& b) const;
+  /// A group lists its classes in the order of the mesh.
+  void check_mesh_order(const std::vector<At>& members) const;
   /// Members bring tensors of one dtype, and agree on where pieces lie.
   void check_alike(const std::vector<At>& members, const std::vector<Holding>& in) const;
 

@@ -92,8 +92,22 @@ bool Certifier::shares_group(const At& a, const At& b) const {
   return true;
 }
 
+// Pieces are joined and given out in the order in which the group lists its classes; a rank finds its place
+// in the order of the mesh.
+void Certifier::check_mesh_order(const std::vector<At>& members) const {
+  if (fold_.empty() || !row_of(instr_at(members[0]).kind).cut) return;
+  for (size_t m = 1; m < members.size(); ++m) {
+    const RankClass &before = fold_.classes[members[m - 1].rank], &mine = fold_.classes[members[m].rank];
+    for (int axis : axes_at(members[m]))
+      if (mine.site != before.site || mine.coordinates[axis].begin < before.coordinates[axis].end)
+        refuse(Rule::kClasses, "its group does not list ranks {} and {} in the order of the mesh", members[m - 1].rank,
+               members[m].rank);
+  }
+}
+
 void Certifier::check_alike(const std::vector<At>& members, const std::vector<Holding>& in) const {
   const Instr& first = instr_at(members[0]);
+  check_mesh_order(members);
   for (size_t m = 0; m < members.size(); ++m) {
     const Instr& instr = instr_at(members[m]);
     if (!shares_group(members[m], members[0]))

@@ -44,6 +44,7 @@ void Certifier::do_instr(const At& at, const Instr& instr, std::vector<Holding> 
     case InstrKind::kAdd:
       return add(at, instr, in, ledger);
     case InstrKind::kMove:
+      check_named(instr, in[0]);
       return ledger.write(instr.out[0], microbatch(at), moved(at, in[0]));
     case InstrKind::kCast:
       return make(
@@ -109,9 +110,16 @@ void Certifier::make(const At& at, const Instr& instr, Ledger& ledger, const Kno
                {.meaning = meaning, .type = instr.types[0], .storage = ledger.allocate(), .made = at});
 }
 
+void Certifier::check_named(const Instr& instr, const Holding& old) const {
+  if (!instr.types.empty() && program_[instr.types[0]] != program_[old.type])
+    refuse(Rule::kTypes, "calls a storage of {} one of {}", to_text(program_[old.type]),
+           to_text(program_[instr.types[0]]));
+}
+
 void Certifier::rename(const At& at, const Instr& instr, Ledger& ledger, const Holding& old, Known meaning) {
   Slot slot = instr.in[std::max(instr.into, 0)];
   check_type(rules_, *meaning, program_[old.type]);
+  check_named(instr, old);
   ledger.change(old, slot, at);
   Holding value{.meaning = std::move(meaning), .type = old.type, .storage = old.storage, .made = at};
   value.seen = ledger.changes(old.storage);

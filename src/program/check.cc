@@ -43,6 +43,8 @@ class Checker {
     if (fold_.classes.size() != count || fold_.group_axes.size() != count || fold_.loads.size() != count ||
         fold_.results.size() != count)
       return say("{} classes for {} programs", fold_.classes.size(), count);
+    check_devices();
+    if (!wrong_.empty()) return;
     std::vector<int64_t> ranks(fold_.devices.size());
     for (size_t c = 0; c < count; ++c) {
       const RankClass& mine = fold_.classes[c];
@@ -57,7 +59,8 @@ class Checker {
                 (a < kFoldAxes || range.length() == 1);
       }
       for (const auto& axes : fold_.group_axes[c])
-        right &= std::all_of(axes.begin(), axes.end(), [&](int a) { return in_range(a, fold_.axis_sizes); });
+        right &= std::set<int>(axes.begin(), axes.end()).size() == axes.size() &&
+                 std::all_of(axes.begin(), axes.end(), [&](int a) { return in_range(a, fold_.axis_sizes); });
       if (!right) return say("class {} is not one of ranks of the mesh", c);
       ranks[mine.site] += fold_.ranks(static_cast<int32_t>(c));
       for (size_t other = 0; other < c; ++other)
@@ -66,6 +69,22 @@ class Checker {
     for (size_t s = 0; s < ranks.size(); ++s)
       if (ranks[s] != static_cast<int64_t>(fold_.devices[s].size()))
         say("site {} has {} ranks, its classes have {}", s, fold_.devices[s].size(), ranks[s]);
+  }
+
+  /// Every place of the mesh has a device at every site, and every device one place.
+  void check_devices() {
+    size_t total = 0, places = 1;
+    for (const auto& site : fold_.devices) total += site.size();
+    for (int64_t size : fold_.axis_sizes)  // whatever is larger than all of them together is too large
+      places = std::min(places * std::min<size_t>(size, total + 1), total + 1);
+    std::vector<bool> seen(total);
+    for (const auto& site : fold_.devices) {
+      if (site.size() != places) return say("a site has {} devices for a mesh of other size", site.size());
+      for (int32_t device : site) {
+        if (!in_range(device, seen) || seen[device]) return say("device {} has no place, or two", device);
+        seen[device] = true;
+      }
+    }
   }
 
   static bool meets(const RankClass& a, const RankClass& b) {

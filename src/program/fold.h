@@ -62,6 +62,18 @@ struct Offset {
 };
 Offset offset_of(int64_t begin, const Steps& steps, const std::vector<Interval>& coordinates);
 
+/// A Program of classes, and how to read it as one of ranks.
+struct FoldedProgram {
+  Program program;
+  Fold fold;
+  bool operator==(const FoldedProgram&) const = default;
+};
+
+/// The versioned file format of docs/formats/program.md, with the key `fold`.
+std::string to_json(const FoldedProgram& folded, const Model& model);
+/// Reads a file with or without it: without, every rank stands for itself. InputError with the place.
+FoldedProgram parse_folded(std::string_view text, const Model& model, std::string_view where);
+
 /// The Program of all ranks.
 Program expand(const Program& folded, const Fold& fold);
 /// One rank of it alone; the others are empty.

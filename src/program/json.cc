@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/json_rows.h"
+#include "program/fold_file.h"
 #include "program/words.h"
 
 namespace partita {
@@ -23,13 +24,17 @@ std::string numbers(const Items& items) {
 }
 
 /// One item a line, so that a line number in an error message means something.
+template <class Show>
+std::string numbered_lines(size_t count, const char* indent, Show show) {
+  if (count == 0) return "[]";
+  std::string text = "[\n";
+  for (size_t i = 0; i < count; ++i)
+    text += fmt::format("{} {}{}\n", indent, show(i), i + 1 < count ? "," : "");
+  return text + indent + "]";
+}
 template <class Items, class Show>
 std::string lines_of(const Items& items, const char* indent, Show show) {
-  if (items.empty()) return "[]";
-  std::string text = "[\n";
-  for (size_t i = 0; i < items.size(); ++i)
-    text += fmt::format("{} {}{}\n", indent, show(items[i]), i + 1 < items.size() ? "," : "");
-  return text + indent + "]";
+  return numbered_lines(items.size(), indent, [&](size_t i) { return show(items[i]); });
 }
 
 std::string show_slot(Slot slot) { return slot.index < 0 ? "null" : quote(to_text(slot)); }
@@ -76,6 +81,7 @@ std::string show_instr(const Instr& instr, const Model& model) {
     text += fmt::format(", \"scatter\": {}, \"shares\": {}", show_cut(instr.scatter), numbers(instr.shares));
   if (instr.kind == InstrKind::kSlice)
     text += fmt::format(", \"begin\": {}, \"length\": {}", instr.begin, instr.length);
+  if (instr.steps != Steps{}) text += ", \"steps\": " + steps_to_json(instr.steps);
   if (instr.settings != 0) text += fmt::format(", \"settings\": {}", instr.settings);
   if (instr.sum) text += ", \"sum\": " + quote(model[instr.sum].name);
   if (!instr.drop.empty()) text += ", \"drop\": " + list_of(instr.drop, show_slot);
@@ -92,18 +98,17 @@ std::string show_action(const Action& action) {
   return text + "]";
 }
 
-std::string show_load(const Load& load, const Model& model) {
-  std::string text =
-      fmt::format("{{\"slot\": {}, \"tensor\": {}, \"box\": {}, \"type\": {}", show_slot(load.slot),
-                  quote(model[load.tensor].name), show_box(load.box), load.type.value);
+std::string show_load(const Load& load, const std::string& box, const Model& model) {
+  std::string text = fmt::format("{{\"slot\": {}, \"tensor\": {}, \"box\": {}, \"type\": {}",
+                                 show_slot(load.slot), quote(model[load.tensor].name), box, load.type.value);
   if (load.microbatch != 0) text += fmt::format(", \"microbatch\": {}", load.microbatch);
   if (load.state >= 0) text += fmt::format(", \"state\": {}", load.state);
   return text + "}";
 }
 
-std::string show_result(const Result& result, const Model& model) {
+std::string show_result(const Result& result, const std::string& box, const Model& model) {
   return fmt::format("{{\"kind\": \"{}\", \"slot\": {}, \"tensor\": {}, \"box\": {}}}", name_of(result.kind),
-                     show_slot(result.slot), quote(model[result.tensor].name), show_box(result.box));
+                     show_slot(result.slot), quote(model[result.tensor].name), box);
 }
 
 std::string show_body(const Body& body, const Model& model) {
@@ -112,31 +117,49 @@ std::string show_body(const Body& body, const Model& model) {
       lines_of(body.instrs, "  ", [&](const Instr& instr) { return show_instr(instr, model); }));
 }
 
-std::string show_rank(const RankProgram& rank, const Model& model) {
+// A class has the boxes of its fold, a rank its own.
+std::string show_rank(const Program& program, const Fold& fold, size_t number, const Model& model) {
+  const RankProgram& rank = program.ranks[number];
   std::string text =
       fmt::format("{{\"rank_slots\": {}, \"frame_slots\": {}, \"groups\": {},\n", rank.rank_slots,
                   rank.frame_slots, list_of(rank.groups, numbers<std::vector<int32_t>>));
-  auto load = [&](const Load& one) { return show_load(one, model); };
-  auto result = [&](const Result& one) { return show_result(one, model); };
-  text += "   \"loads\": " + lines_of(rank.loads, "   ", load) + ",\n";
-  text += "   \"results\": " + lines_of(rank.results, "   ", result) + ",\n";
+  auto box = [&](const Box& own, const auto& spans, size_t k) {
+    return fold.empty() ? show_box(own) : spans_to_json(spans[number][k]);
+  };
+  auto load = [&](size_t k) {
+    return show_load(rank.loads[k], box(rank.loads[k].box, fold.loads, k), model);
+  };
+  auto result = [&](size_t k) {
+    return show_result(rank.results[k], box(rank.results[k].box, fold.results, k), model);
+  };
+  text += "   \"loads\": " + numbered_lines(rank.loads.size(), "   ", load) + ",\n";
+  text += "   \"results\": " + numbered_lines(rank.results.size(), "   ", result) + ",\n";
   return text + "   \"actions\": " + lines_of(rank.actions, "   ", show_action) + "}";
 }
 
-}  // namespace
-
-std::string to_json(const Program& program, const Model& model) {
+std::string show_program(const Program& program, const Fold& fold, const Model& model) {
   std::string text = fmt::format(
       "{{\"format\": \"partita.program\", \"version\": {}, \"model\": {}, \"microbatches\": {},\n",
       kProgramVersion, quote(fingerprint(model)), program.microbatches);
   text += " \"optimizer\": " + optimizer_json(program.optimizer).dump() + ",\n";
   Json precision = precision_json(program.optimizer.precision);
   if (!precision.empty()) text += " \"precision\": " + precision.dump() + ",\n";
+  if (!fold.empty()) text += " \"fold\": " + fold_to_json(fold) + ",\n";
   auto body = [&](const Body& one) { return show_body(one, model); };
-  auto rank = [&](const RankProgram& one) { return show_rank(one, model); };
+  auto rank = [&](size_t number) { return show_rank(program, fold, number, model); };
   text += " \"types\": " + lines_of(program.types, " ", show_type) + ",\n";
   text += " \"bodies\": " + lines_of(program.bodies, " ", body) + ",\n";
-  return text + " \"ranks\": " + lines_of(program.ranks, " ", rank) + "}\n";
+  return text + " \"ranks\": " + numbered_lines(program.ranks.size(), " ", rank) + "}\n";
+}
+
+}  // namespace
+
+std::string to_json(const Program& program, const Model& model) {
+  return show_program(program, Fold{}, model);
+}
+
+std::string to_json(const FoldedProgram& folded, const Model& model) {
+  return show_program(folded.program, folded.fold, model);
 }
 
 }  // namespace partita

@@ -80,10 +80,19 @@ class Outcome {
       allowed(rank, [&] { check_left(program_.ranks[rank], left); });
   }
 
+  bool is_gradient(TensorId tensor) const {
+    return std::any_of(gradient_of_.begin(), gradient_of_.end(),
+                       [&](const auto& pair) { return pair.second == tensor; });
+  }
+
   /// The tensor of the Model that a result must hold.
   TensorId needed_for(const Result& result) const {
     if (result.kind == Result::kLoss && result.tensor != model_.loss)
       refuse(Rule::kResults, "reports {} as the loss", model_[result.tensor].name);
+    if (result.kind == Result::kParameter && !gradient_of_.contains(result.tensor))
+      refuse(Rule::kResults, "reports {}, which is not trained, as a parameter", model_[result.tensor].name);
+    if (result.kind == Result::kGradient && !is_gradient(result.tensor))
+      refuse(Rule::kResults, "reports {}, which is none, as a gradient", model_[result.tensor].name);
     if (result.kind != Result::kBuffer) return result.tensor;
     auto found = new_value_of_.find(result.tensor);
     if (found != new_value_of_.end()) return found->second;

@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "model/json_rows.h"
 #include "program/check.h"
+#include "program/fold_file.h"
 #include "program/words.h"
 
 namespace partita {
@@ -48,8 +49,18 @@ class Reader {
       tensors_[model.tensors[i].name] = static_cast<int32_t>(i);
   }
 
-  Program program(const JsonIn& in) {
+  FoldedProgram folded(const JsonIn& in) {
     header(in);
+    if (in.has("fold")) fold_ = read_fold(in["fold"]);
+    if (!fold_.empty() && in["ranks"].size() != fold_.classes.size())
+      in["ranks"].fail(
+          fmt::format("has {} parts, `fold` has {} classes", in["ranks"].size(), fold_.classes.size()));
+    Program program = this->program(in);
+    return {std::move(program), std::move(fold_)};
+  }
+
+ private:
+  Program program(const JsonIn& in) {
     Program out;
     microbatches_ = out.microbatches = used(in["microbatches"]);
     out.optimizer = read_optimizer(in["optimizer"]);
@@ -62,15 +73,14 @@ class Reader {
     return out;
   }
 
- private:
   template <class Read>
   static void each(const JsonIn& in, Read read) {
     for (size_t i = 0; i < in.size(); ++i) read(in[i]);
   }
 
   void header(const JsonIn& in) const {
-    in.only(
-        {"format", "version", "model", "microbatches", "optimizer", "precision", "types", "bodies", "ranks"});
+    in.only({"format", "version", "model", "microbatches", "optimizer", "precision", "fold", "types",
+             "bodies", "ranks"});
     if (in["format"].text() != "partita.program")
       in["format"].fail(fmt::format("is \"{}\", needs to be \"partita.program\"", in["format"].text()));
     if (in["version"].integer() != kProgramVersion)
@@ -148,9 +158,15 @@ class Reader {
             in[3].integer(0, kMaxSize)};
   }
 
+  Steps steps(const JsonIn& in) const {
+    if (fold_.empty()) in.fail("a slice moves with the ranks of a class, and this program has no `fold`");
+    return read_steps(in, fold_);
+  }
+
   Instr instr(const JsonIn& in) const {
-    in.only({"do",    "op",  "args",   "kwargs",  "view",   "into",  "sum",    "in",    "out",      "types",
-             "group", "cut", "pieces", "scatter", "shares", "begin", "length", "later", "settings", "drop"});
+    in.only({"do",     "op",    "args",   "kwargs", "view",  "into",     "sum",
+             "in",     "out",   "types",  "group",  "cut",   "pieces",   "scatter",
+             "shares", "begin", "length", "steps",  "later", "settings", "drop"});
     const InstrRow& row = kInstrRows[read_word(in["do"], kInstrRows, instr_name)];
     Instr out{.kind = row.kind, .in = slots(in["in"]), .out = slots(in["out"])};
     if (in.has("types")) each(in["types"], [&](const JsonIn& one) { out.types.push_back(type_id(one)); });
@@ -163,7 +179,9 @@ class Reader {
       out.shares = sizes(in["shares"]);
     }
     if (row.kind == InstrKind::kSlice) {
-      out.begin = in["begin"].integer(0, kMaxSize);
+      const bool moves = in.has("steps");
+      if (moves) out.steps = steps(in["steps"]);
+      out.begin = in["begin"].integer(moves ? -kMaxSize : 0, kMaxSize);
       out.length = in["length"].integer(0, kMaxSize);
     }
     if (in.has("later")) out.later = in["later"].boolean();
@@ -212,26 +230,33 @@ class Reader {
     return out;
   }
 
-  Load load(const JsonIn& in) const {
+  /// Of a class the first rank's; `spans` then gets that of all.
+  Box box(const JsonIn& in, std::vector<std::vector<SpanBox>>& spans) const {
+    if (fold_.empty()) return box(in);
+    spans.back().push_back(read_spans(in, fold_));
+    return first_box(spans.back().back(), fold_.classes[spans.size() - 1]);
+  }
+
+  Load load(const JsonIn& in) {
     in.only({"slot", "tensor", "box", "type", "microbatch", "state"});
     Load out{.slot = slot(in["slot"]),
              .tensor = TensorId{named(in["tensor"], tensors_, "tensor")},
-             .box = box(in["box"]),
+             .box = box(in["box"], fold_.loads),
              .type = type_id(in["type"])};
     if (in.has("microbatch")) out.microbatch = count(in["microbatch"]);
     if (in.has("state")) out.state = count(in["state"]);
     return out;
   }
 
-  Result result(const JsonIn& in) const {
+  Result result(const JsonIn& in) {
     in.only({"kind", "slot", "tensor", "box"});
     return {.kind = static_cast<Result::Kind>(read_word(in["kind"], kResultNames, plain)),
             .slot = slot(in["slot"]),
             .tensor = TensorId{named(in["tensor"], tensors_, "tensor")},
-            .box = box(in["box"])};
+            .box = box(in["box"], fold_.results)};
   }
 
-  RankProgram rank(const JsonIn& in) const {
+  RankProgram rank(const JsonIn& in) {
     in.only({"rank_slots", "frame_slots", "groups", "loads", "results", "actions"});
     RankProgram out;
     out.rank_slots = used(in["rank_slots"]);
@@ -243,6 +268,8 @@ class Reader {
       out.groups.emplace_back();
       each(group, [&](const JsonIn& member) { out.groups.back().push_back(count(member)); });
     });
+    for (auto* boxes : {&fold_.loads, &fold_.results})
+      if (!fold_.empty()) boxes->emplace_back();
     each(in["loads"], [&](const JsonIn& one) { out.loads.push_back(load(one)); });
     each(in["results"], [&](const JsonIn& one) { out.results.push_back(result(one)); });
     each(in["actions"], [&](const JsonIn& one) { out.actions.push_back(action(one)); });
@@ -254,17 +281,26 @@ class Reader {
   int64_t microbatches_ = 0;
   std::map<std::string, int32_t> ops_, tensors_;
   size_t types_ = 0, bodies_ = 0;
+  Fold fold_;
 };
 
 }  // namespace
 
-Program parse_program(std::string_view text, const Model& model, std::string_view where) {
+FoldedProgram parse_folded(std::string_view text, const Model& model, std::string_view where) {
   Json json = parse_json(text, where);
-  Program program = Reader(model, text.size()).program(JsonIn(json, std::string(where)));
-  std::vector<std::string> wrong = check(program, model);
-  if (wrong.empty()) return program;
+  FoldedProgram read = Reader(model, text.size()).folded(JsonIn(json, std::string(where)));
+  std::vector<std::string> wrong = check(read.program, model, read.fold);
+  if (wrong.empty()) return read;
   input_error("{}: {}{}; lower the plan again", where, wrong[0],
               wrong.size() > 1 ? fmt::format(" (and {} more)", wrong.size() - 1) : "");
+}
+
+Program parse_program(std::string_view text, const Model& model, std::string_view where) {
+  FoldedProgram read = parse_folded(text, model, where);
+  if (!read.fold.empty())
+    input_error("{}: fold: these are classes of ranks, and all ranks are needed here; lower without --folded",
+                where);
+  return std::move(read.program);
 }
 
 }  // namespace partita

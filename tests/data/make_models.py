@@ -47,6 +47,33 @@ class ConvNet(torch.nn.Module):
         return torch.nn.functional.cross_entropy(self.head(self.tiles(y).mean((2, 3))), label)
 
 
+class Odd(torch.nn.Module):
+    """What Transformers seldom have: two parameters of one gradient, a buffer that counts, a frozen parameter, sums of views
+    that overlap, a diagonal, dropout, and ops whose rows experiments find."""
+
+    def __init__(self, width=6, points=4):
+        super().__init__()
+        self.enter, self.head = torch.nn.Linear(5, width), torch.nn.Linear(points, 3)
+        self.p1, self.p2 = torch.nn.Parameter(torch.randn(width)), torch.nn.Parameter(torch.randn(width))
+        self.frozen = torch.nn.Parameter(torch.randn(width), requires_grad=False)
+        self.diagonal, self.points = torch.nn.Parameter(torch.randn(width)), torch.nn.Parameter(torch.randn(points, width - 1))
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("shift", torch.randn(width))
+
+    def forward(self, x, wanted):
+        self.count.add_(torch.full((), 1.0))
+        y = self.enter(x) + (self.p1 + self.p2) + self.shift + self.frozen
+        y = torch.special.i0e(y @ (torch.diag_embed(self.diagonal) + torch.eye(len(self.diagonal))))
+        z = torch.dropout(y[:, :, 1:] + y[:, :, :-1], 0.2, True)
+        near = torch.cdist(z, self.points.expand(len(x), -1, -1), p=1.0)
+        return torch.nn.functional.mse_loss(self.head(near), wanted)
+
+
+def odd(batch, length=3):
+    return partita.capture(Odd().train(), {"x": torch.zeros(batch, length, 5), "wanted": torch.zeros(batch, length, 3)},
+                           lambda loss, _: loss)
+
+
 def text(module, batch):
     ids = torch.arange(batch * SEQUENCE).reshape(batch, SEQUENCE) % VOCABULARY
     return partita.capture(module, {"input_ids": ids, "labels": ids})
@@ -64,6 +91,7 @@ MODELS = {
     "llama-tiny": lambda: text(llama(2), 4),
     "llama-tiny4": lambda: text(llama(4), 8),
     "convnet-tiny": lambda: convnet(6),
+    "odd-tiny": lambda: odd(4),
 }
 
 

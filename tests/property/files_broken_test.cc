@@ -151,6 +151,20 @@ TEST(BrokenPrograms, AreRefusedWithThePlace) {
              });
 }
 
+// The same of classes of ranks; one that is accepted can be read as ranks.
+TEST(BrokenFolds, AreRefusedWithThePlace) {
+  Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 6});
+  Plan plan = recipe(model, {.dp = 4, .zero = 1});
+  Prepared prepared = prepare(model, form_of(plan));
+  campaign("programs of classes", {to_json(lower_folded(prepared, plan), prepared.model)}, 200,
+           [&](const std::string& text, Counts& counts) {
+             auto [program, fold] = parse_folded(text, prepared.model, "broken.json");
+             ++counts.valid;
+             certify(prepared.model, prepared.atoms, program, fold);
+             expand(program, fold);
+           });
+}
+
 TEST(BrokenPlans, AreRefusedWithThePlace) {
   Model model = build_model(*find_preset("gpt2-tiny"));
   std::vector<std::string> plans;

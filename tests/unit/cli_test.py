@@ -92,5 +92,40 @@ class Answers(unittest.TestCase):
             self.assertEqual(partita("devices", "--cluster", f"2x4x{name}").returncode, 0, name)
 
 
+class ProgramFiles(unittest.TestCase):
+    """`lower` writes Programs of ranks and of classes, and certifies files of both."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.plan = str(pathlib.Path(self.folder.name) / "plan.json")
+        done = partita("recipe", "zero1", "gpt2-tiny", "--ranks", "4", "-o", self.plan)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def lowered(self, *flags):
+        file = pathlib.Path(self.folder.name) / "program.json"
+        done = partita("lower", "gpt2-tiny", self.plan, *flags, "-o", str(file))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return file
+
+    def certified(self, file):
+        done = partita("lower", "gpt2-tiny", self.plan, "--program", str(file), "--json")
+        return done.returncode, json.loads(done.stdout)
+
+    def test_both_kinds_are_certified(self):
+        for flags, classes in (((), 4), (("--folded",), 1)):
+            code, answer = self.certified(self.lowered(*flags))
+            self.assertEqual((code, answer["certified"], answer["ranks"], answer["classes"]), (0, True, 4, classes))
+
+    def test_a_broken_one_is_refused(self):
+        file = self.lowered("--folded")
+        program = json.loads(file.read_text())
+        program["ranks"][0]["results"] = program["ranks"][0]["results"][:-1]
+        file.write_text(json.dumps(program))
+        code, answer = self.certified(file)
+        self.assertEqual((code, answer["certified"]), (3, False))
+        self.assertIn("is never updated", answer["refused"][0])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,81 @@
+// Wrong programs that program_fuzz found accepted, one rule each, and the programs they were made from.
+#include <gtest/gtest.h>
+
+#include "lower/lower.h"
+#include "model/build/build.h"
+#include "plan/recipe.h"
+#include "program/certificate.h"
+
+namespace partita {
+namespace {
+
+std::string first(const std::vector<std::string>& wrong) { return wrong.empty() ? "" : wrong[0]; }
+
+// Pieces are given out in the order of the mesh, whatever the order in which a group lists its classes.
+TEST(Holes2, ClassesOfAGroupOutOfMeshOrder) {
+  Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 8});
+  Plan plan = recipe(model, {.dp = 3, .zero = 1});
+  Prepared prepared = prepare(model, form_of(plan));
+  auto [program, fold] = lower_folded(prepared, plan);
+  ASSERT_EQ(fold.classes.size(), 3u);
+  EXPECT_EQ(first(certify(prepared.model, prepared.atoms, program, fold)), "");
+  std::swap(fold.classes.front().coordinates, fold.classes.back().coordinates);
+  EXPECT_NE(first(certify(prepared.model, prepared.atoms, expand(program, fold))), "");
+  EXPECT_NE(first(certify(prepared.model, prepared.atoms, program, fold)).find("in the order of the mesh"),
+            std::string::npos);
+}
+
+/// Two replicas that end at gradients.
+Lowered without_optimizer() {
+  Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 4});
+  return lower(model, recipe(model, {.dp = 2, .optimizer = {.name = "none"}}));
+}
+
+std::string refusal(const Lowered& lowered, Result::Kind from, Result::Kind to) {
+  Program program = lowered.program;
+  for (Result& result : program.ranks[0].results)
+    if (result.kind == from) {
+      result.kind = to;
+      break;
+    }
+  return first(certify(lowered.model, lowered.atoms, program));
+}
+
+// Without an update a gradient is a value like any other, and nothing asked what it was reported as.
+TEST(Holes2, AGradientReportedAsAParameter) {
+  Lowered lowered = without_optimizer();
+  EXPECT_EQ(refusal(lowered, Result::kGradient, Result::kGradient), "");
+  EXPECT_NE(refusal(lowered, Result::kGradient, Result::kParameter).find("as a parameter"),
+            std::string::npos);
+}
+
+TEST(Holes2, TheLossReportedAsAGradient) {
+  Lowered lowered = without_optimizer();
+  EXPECT_NE(refusal(lowered, Result::kLoss, Result::kGradient).find("as a gradient"), std::string::npos);
+}
+
+// What works in place makes no tensor, and the type it gives its output was believed: memory is counted by
+// it.
+TEST(Holes2, TheTypeOfWhatWorksInPlace) {
+  Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 4});
+  Lowered lowered = lower(model, recipe(model, {.dp = 2, .tp = 2}));
+  EXPECT_EQ(first(certify(lowered.model, lowered.atoms, lowered.program)), "");
+  for (InstrKind kind : {InstrKind::kOptimize, InstrKind::kAllReduce, InstrKind::kMove}) {
+    Program program = lowered.program;
+    size_t changed = 0;
+    TensorType larger = {.shape = {1024}, .strides = {1}, .dtype = DType::kFloat32};
+    program.types.push_back(larger);
+    for (Body& body : program.bodies)
+      for (Instr& instr : body.instrs)
+        if (instr.kind == kind) {
+          instr.types = {TypeId{static_cast<int32_t>(program.types.size()) - 1}};
+          ++changed;
+        }
+    EXPECT_GT(changed, 0u) << int(kind);
+    EXPECT_NE(first(certify(lowered.model, lowered.atoms, program)).find("calls a storage of"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace partita
