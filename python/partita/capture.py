@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils.stateless import _reparametrize_module
 
 from .apart import results_apart
+from .cached import kept_formulas
 from .eager_forms import EAGER_FORMS
 from .errors import InputError
 from .explain import current_line, explained
@@ -92,15 +93,16 @@ def _captured(module, batch, loss, bake, progress, infer, train):
 def _traced_for_good(module, inputs, loss, recorder, bake, kept):
     """Every call of forward gives this graph: where it changes attributes, a second one was looked at."""
     before = Attributes(module)
-    graph = _trace(module, inputs, loss, recorder, bake, kept)
+    formulas = {}
+    graph = _trace(module, inputs, loss, recorder, bake, kept, formulas)
     if changed := before.changed():
         try:
             recorder.begin()
             clear_caches()
-            again = _trace(module, inputs, loss, recorder, bake, Kept(module))
+            again = _trace(module, inputs, loss, recorder, bake, Kept(module), {})
         except Exception as error:
             raise _differs(changed) from error
-        if not same_graph(graph, again):
+        if not same_graph(graph, again, formulas):
             raise _differs(changed)
     return graph
 
@@ -111,7 +113,8 @@ def _differs(changed):
                       "keep it as a tensor with register_buffer; if only the first call differs, call the module once before")
 
 
-def _trace(module, inputs, loss, recorder, bake, kept):
+def _trace(module, inputs, loss, recorder, bake, kept, formulas):
+    """formulas: gets those of the constants that the trace leaves in the module."""
     trainable = [name for name, p in inputs.params.items() if p.requires_grad and inputs.train]
     if inputs.train and not trainable:
         raise InputError(type(module).__name__, "no parameter requires a gradient", "set requires_grad on some")
@@ -119,7 +122,9 @@ def _trace(module, inputs, loss, recorder, bake, kept):
     def step(*values):
         attach(recorder.origin_of)
         with Known(zip(values, inputs.real) if bake else (), lambda op: _tell_baked(recorder, op)):
-            return differentiated(*inputs.split(values))
+            made = differentiated(*inputs.split(values))
+        formulas.update(kept_formulas(module))
+        return made
 
     def differentiated(params, buffers, batch):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}

@@ -130,7 +130,8 @@ void CodeWriter::run_loop(int site, Segment segment, int loop, const std::vector
       if (tensor) end_loop(site, segment, axis, tensor, made, sums);
 }
 
-// A piece of a gradient that is stored in pieces over ranks is reduced as soon as it is made, like the whole.
+// A piece of a gradient that is stored in pieces over ranks is reduced as soon as it is made, like the whole;
+// where ranks split the leaf that the loop cuts and keep another one, once the pieces are joined.
 int CodeWriter::reduced_piece(int site, Segment segment, size_t axis, int id) {
   TensorId tensor = value(site, id).tensor;
   const Layout& layout = value(site, id).layout;
@@ -142,7 +143,7 @@ int CodeWriter::reduced_piece(int site, Segment segment, size_t axis, int id) {
   if (!apart || layout[axis].kind != AxisLayout::kShard || sum_dtype(tensor)) return id;
   cut[time()] = layout[time()];
   cut[axis] = layout[axis];
-  return want(site, segment, tensor, cut);
+  return reachable(layout, cut) ? want(site, segment, tensor, cut) : id;
 }
 
 void CodeWriter::end_loop(int site, Segment segment, size_t axis, TensorId tensor,

@@ -211,10 +211,15 @@ int CodeWriter::before_epilogue(int site, TensorId tensor) {
 // Pieces of a loop are cut out where the loop runs.
 void CodeWriter::bring(int site, Segment segment, TensorId tensor, const Layout& need) {
   int from = home(tensor, segment.stream);
-  if (from == site || from == Sites::kAll)
+  if (from == site || from == Sites::kAll) {
+    std::vector<std::string> there;
+    for (const Available& one : have(site, tensor))
+      if (usable(site, one, segment)) there.push_back(to_text(value(site, one.value).layout));
     bug(__FILE__, __LINE__,
-        fmt::format("{} as {} is there when {} of stage {} reads it", model_[tensor].name, to_text(need),
-                    segment.backward() ? "backward" : "forward", segment.stage));
+        fmt::format("{} as {} is there when {} of stage {} reads it; there is {}", model_[tensor].name,
+                    to_text(need), segment.backward() ? "backward" : "forward", segment.stage,
+                    there.empty() ? "nothing" : fmt::format("{}", fmt::join(there, ", "))));
+  }
   Segment after = segment_of(producer_[tensor.value], home_stage(tensor), segment.stream);
   int source = -1;
   if (segment == kEpilogue) {

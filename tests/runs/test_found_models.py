@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,15 @@ FOUND = {
     "a skip connection across stages": ("u-net", ["pipeline --ranks 3 --microbatches 2", "pipeline --ranks 2 --schedule wave"]),
 }
 
+# Plans that no recipe makes, as plan_campaign drew them: the config of their model, its batch and sequence length.
+PLANS = {
+    "loop_and_ranks_cut_one_leaf": ({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 30, "num_attention_heads": 5,
+                                     "num_key_value_heads": 1, "intermediate_size": 9, "vocab_size": 38}, 7, 7),
+    "kept_products_of_a_loop": ({"model_type": "t5", "num_layers": 1, "d_model": 6, "d_kv": 2, "num_heads": 3, "d_ff": 16,
+                                 "vocab_size": 28}, 5, 5),
+}
+DATA = Path(__file__).resolve().parents[1] / "data" / "found"
+
 
 def ask(*words):
     done = subprocess.run([command(), *map(str, words), "--json"], capture_output=True, text=True)
@@ -48,3 +58,12 @@ def test_equal_to_one_device(why, tmp_path):
         measured, predicted = ran["measured_peak_bytes"], ran["predicted_peak_bytes"]
         bounded = name in ("u-net", "adversarial pair")  # of transposed convolutions only a bound is known
         assert all(m <= p for m, p in zip(measured, predicted)) if bounded else measured == predicted, recipe
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_plans_that_were_drawn(name, tmp_path):
+    config, batch, length = PLANS[name]
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    ran = ask("verify", file, DATA / f"{name}.plan.json", "--dtype", "float64", "--batch", batch, "--seq", length)
+    assert ran["equal"] and ran["measured_peak_bytes"] == ran["predicted_peak_bytes"], ran

@@ -134,3 +134,38 @@ class CounterInAPart(Net):
 
     def odd(self, h):
         return self.inner(h)
+
+
+@odd
+class LazyTable(Net):
+    """A table that no input leads to, made once."""
+
+    def more(self):
+        self.tables = {}
+
+    def odd(self, h):
+        if WIDTH not in self.tables:
+            self.tables[WIDTH] = torch.arange(WIDTH) * 0.1 + 1
+        return h * self.tables[WIDTH]
+
+
+@odd(capture=rf"turn\b.*{OTHER}")
+class TableThatGrows(Net):
+    """No input leads to it, and it is another one in every call."""
+
+    def more(self):
+        self.turn = None
+
+    def odd(self, h):
+        self.turn = torch.ones(WIDTH) if self.turn is None else self.turn + 1
+        return h * self.turn
+
+
+@odd(capture=rf"turn\b.*{OTHER}")
+class TensorCounter(Net):
+    def more(self):
+        self.turn = torch.zeros(())
+
+    def odd(self, h):
+        self.turn = self.turn + 1
+        return h / self.turn

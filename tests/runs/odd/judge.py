@@ -163,8 +163,10 @@ COUPLED = {
     "VarianceOfRows",
 }
 UNCUT = "cannot be cut into micro-batches; try --microbatches 1"
-KEEPS_GRADIENTS = {"HookThatKeeps"}  # in a buffer, where a loss scale would show
-UNSCALED = "precision.loss_scale: the new value of buffer .* is computed from .*, the gradient of the loss; leave the scale out"
+UNSCALED = {  # what a loss scale would show in
+    "HookThatKeeps": "precision.loss_scale: the new value of buffer .* is computed from .*, the gradient of the loss; leave",
+    "HookOnATensor": "precision.loss_scale: .*aten.clamp.default.* is not linear in what is computed from .*; leave the scale",
+}
 TOO_FEW = {("EveryOtherRow", plan): "cannot feed 4 pieces" for plan in ("dp", "zero1", "zero3")}  # two rows are left
 
 
@@ -173,7 +175,7 @@ def expected_refusal(name, plan, setting):
     refused = ODD[name].refused
     found = [refused[key] for key in ("capture", "parallelize") if key in refused]
     if "precision" in SETTINGS[setting]:
-        found += [UNSCALED] * (name in KEEPS_GRADIENTS)
+        found += [UNSCALED[name]] * (name in UNSCALED)
     if "microbatches" in SETTINGS[setting]:
         found += [UNCUT] * (name in COUPLED) + [text for cell, text in TOO_FEW.items() if cell == (name, plan)]
     return found[0] if found else None
