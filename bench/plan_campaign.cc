@@ -1,9 +1,9 @@
 // Random models under random plans: plan_campaign [COUNT] [SEED] [FIRST] [FILE.model.json ...].
 // COUNT plans (300) that apply are lowered, certified and run three steps in float64 on thread ranks beside
-// one device; the counted peak of every rank must be the predicted one. Plans that do not apply are drawn again
-// and, where PARTITA_CAMPAIGN names a folder, counted by reason; model and plan of failures are left there.
-// FIRST begins with that case instead of case 0. Captured files are drawn beside the families that Partita
-// builds. Exit 1 and the numbers of the case if one fails.
+// one device; the counted peak of every rank must be the predicted one. Plans that do not apply are drawn
+// again and, where PARTITA_CAMPAIGN names a folder, counted by reason; model and plan of failures are left
+// there. FIRST begins with that case instead of case 0. Captured files are drawn beside the families that
+// Partita builds. Exit 1 and the numbers of the case if one fails.
 #include <fmt/format.h>
 
 #include <cstdlib>

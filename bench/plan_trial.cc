@@ -19,11 +19,11 @@ Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch, 
   Lowered tried = lower(model, plan);
   if (auto wrong = certify(tried.model, tried.atoms, tried.program); !wrong.empty())
     return {"the certificate refuses it: " + wrong[0]};
-  VerifyReport report = partita_run_api(kRunApiVersion)
-                            ->verify({tried.model, tried.program, leaves_of(tried.model, tried.atoms)},
-                                     {model, plan.optimizer},
-                                     {.run = {.steps = 3, .weights = constants, .batch = batch},
-                                      .tolerance = tolerance_of(model)});
+  VerifyReport report =
+      partita_run_api(kRunApiVersion)
+          ->verify(
+              {tried.model, tried.program, leaves_of(tried.model, tried.atoms)}, {model, plan.optimizer},
+              {.run = {.steps = 3, .weights = constants, .batch = batch}, .tolerance = tolerance_of(model)});
   if (!report.equal)
     return {
         fmt::format("differs from one device by {:.1e} in {}", report.worst_error, report.worst_parameter)};

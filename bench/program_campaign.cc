@@ -67,8 +67,7 @@ Subject subject(const Sample& sample) {
   Model model = retype(build_model(*find_preset(sample.preset), {.batch = sample.batch}), DType::kFloat64);
   Subject made{sample, model, lower(model, recipe(model, sample.spec)), {}};
 #ifdef PARTITA_CAN_RUN
-  made.expected =
-      partita_run_api(kRunApiVersion)->reference({model, sample.spec.optimizer}, kThreeSteps.run);
+  made.expected = partita_run_api(kRunApiVersion)->reference({model, sample.spec.optimizer}, kThreeSteps.run);
 #endif
   return made;
 }
@@ -80,10 +79,10 @@ constexpr const char* kVerdicts[] = {"rejected", "equivalent", "accepted", "miss
 Verdict confirm(const Subject& subject, const Program& mutant) {
 #ifdef PARTITA_CAN_RUN
   const Lowered& lowered = subject.lowered;
-  VerifyReport report = partita_run_api(kRunApiVersion)
-                            ->judge({lowered.model, mutant, leaves_of(lowered.model, lowered.atoms)},
-                                    {subject.model, subject.sample.spec.optimizer}, subject.expected,
-                                    kThreeSteps);
+  VerifyReport report =
+      partita_run_api(kRunApiVersion)
+          ->judge({lowered.model, mutant, leaves_of(lowered.model, lowered.atoms)},
+                  {subject.model, subject.sample.spec.optimizer}, subject.expected, kThreeSteps);
   return report.equal ? Verdict::kEquivalent : Verdict::kMissed;
 #else
   (void)subject, (void)mutant;

@@ -16,8 +16,8 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 /// Example: `matches("h.*.attn", "h.3.attn")`.
 bool matches(std::string_view pattern, std::string_view name);
 
-/// The op that `name` is a part of, where lowering took one apart; else `name` itself. Plans speak of whole ops.
-/// Example: "h.0/mm" of "h.0/mm.part.1".
+/// The op that `name` is a part of, where lowering took one apart; else `name` itself. Plans speak of whole
+/// ops. Example: "h.0/mm" of "h.0/mm.part.1".
 std::string_view whole_op(std::string_view name);
 
 /// A pattern for what is called alike but for its numbers. Example: "h.*.mlp.weight" of "h.3.mlp.weight".

@@ -17,8 +17,8 @@ struct ModelInput {
   bool no_inferred_rows = false;
   Command* command = nullptr;  // is told what a reader should know of the model; null: nobody is
 };
-/// Adds the positional MODEL, --dtype, --batch, --seq and --no-inferred-rows. `input` must live until the verb
-/// runs.
+/// Adds the positional MODEL, --dtype, --batch, --seq and --no-inferred-rows. `input` must live until the
+/// verb runs.
 void add_model_input(CLI::App& app, ModelInput& input, Command& command);
 /// Tells `input.command`, if there is one.
 void note(const ModelInput& input, const std::string& line);

@@ -83,7 +83,8 @@ void dump(const std::string& folder, const Model& model, const Plan& plan, const
   write_file(fmt::format("{}/{:02}-program.json", folder, number), to_json(program, named));
 }
 
-void write_program(const std::string& path, const Model& model, const Program& program, const Fold& fold = {}) {
+void write_program(const std::string& path, const Model& model, const Program& program,
+                   const Fold& fold = {}) {
   auto [named, made] = without_unmade(model, program);
   write_file(path, fold.empty() ? to_json(made, named) : to_json(FoldedProgram{made, fold}, named));
 }

@@ -147,7 +147,7 @@ class CodeWriter {
   const Sites& sites_;
   Code code_;
   std::vector<std::vector<std::vector<Available>>> have_;  // site, tensor
-  std::vector<std::vector<int>> summed_last_;  // by site: values that the epilogue sums in place
+  std::vector<std::vector<int>> summed_last_;              // by site: values that the epilogue sums in place
   std::vector<int> producer_;
   std::vector<std::vector<size_t>> readers_;  // by tensor: ops
   Pending pending_;

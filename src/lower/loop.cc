@@ -40,8 +40,8 @@ bool CodeWriter::goes_through(int loop, const Segment& segment) const {
 }
 
 // Backward can follow forward at once only where the loss is made; elsewhere it waits for other stages. What
-// reads a gradient that no piece makes alone (that of a softmax over all tokens, in pieces of tokens) waits for
-// backward too.
+// reads a gradient that no piece makes alone (that of a softmax over all tokens, in pieces of tokens) waits
+// for backward too.
 void CodeWriter::find_through() {
   through_.assign(model_.ops.size(), false);
   auto at_once = [&](TensorId id) {

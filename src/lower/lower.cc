@@ -82,8 +82,7 @@ Ordered ordered(const Prepared& prepared, const Plan& plan) {
 }
 
 FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan) {
-  FoldedProgram out =
-      materialize_folded(prepared.model, prepared.atoms, plan, ordered(prepared, plan));
+  FoldedProgram out = materialize_folded(prepared.model, prepared.atoms, plan, ordered(prepared, plan));
   if (plan.overlap) out.program = overlap(out.program);
   return out;
 }

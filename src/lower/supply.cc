@@ -66,8 +66,8 @@ int CodeWriter::want(int site, Segment segment, TensorId tensor, const Layout& n
   return want(site, segment, tensor, need, as);
 }
 
-// A gradient that another one is computed from after the loop was summed in a wider dtype: it is rounded to the
-// model's once it is complete.
+// A gradient that another one is computed from after the loop was summed in a wider dtype: it is rounded to
+// the model's once it is complete.
 int CodeWriter::want_rounded(int site, Segment segment, TensorId tensor, const Layout& need,
                              std::optional<DType> as) {
   std::optional<DType> wide = sum_dtype(tensor);

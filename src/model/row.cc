@@ -44,11 +44,12 @@ const Sizes& Operands::operator[](int64_t operand) const {
 }
 
 std::vector<std::span<const Row>> row_tables() {
-  return {elementwise_rows(), activation_rows(), unary_rows(), binary_rows(), matmul_rows(), shape_rows(),
-          place_rows(), diagonal_rows(), scatter_rows(), index_rows(), select_rows(), reduce_rows(),
-          whole_rows(), softmax_rows(), norm_rows(), batch_norm_rows(), attention_rows(), embedding_rows(),
-          convolution_rows(), pool_rows(), resize_rows(), pad_rows(), window_rows(), shuffle_rows(),
-          grid_rows(), loss_rows(), constant_rows()};
+  return {elementwise_rows(), activation_rows(), unary_rows(),     binary_rows(),      matmul_rows(),
+          shape_rows(),       place_rows(),      diagonal_rows(),  scatter_rows(),     index_rows(),
+          select_rows(),      reduce_rows(),     whole_rows(),     softmax_rows(),     norm_rows(),
+          batch_norm_rows(),  attention_rows(),  embedding_rows(), convolution_rows(), pool_rows(),
+          resize_rows(),      pad_rows(),        window_rows(),    shuffle_rows(),     grid_rows(),
+          loss_rows(),        constant_rows()};
 }
 
 const Row* find_row(std::string_view target) {

@@ -64,7 +64,8 @@ bool is_linear_in(const Relation& relation, const std::vector<int>& operands) {
 }
 
 /// The first op on the way from `seed` to a gradient whose row does not say that it is linear in what comes
-/// from there; null: none. An op without a row is believed, and one on complex values, of which rows say less.
+/// from there; null: none. An op without a row is believed, and one on complex values, of which rows say
+/// less.
 const Op* bending(const Model& model, TensorId seed) {
   std::vector<bool> from(model.tensors.size()), needed = needed_for_gradients(model);
   from[seed.value] = true;
@@ -81,13 +82,11 @@ const Op* bending(const Model& model, TensorId seed) {
       auto is_read = [&](int k) {
         return std::find(reads->second.begin(), reads->second.end(), k) != reads->second.end();
       };
-      bool depends =
-          reads == relation.reads.end() || std::any_of(operands.begin(), operands.end(), is_read);
+      bool depends = reads == relation.reads.end() || std::any_of(operands.begin(), operands.end(), is_read);
       if (op.outputs[o] && depends) from[op.outputs[o].value] = true, counts |= needed[op.outputs[o].value];
     }
-    bool known = find_row(op.target) && std::none_of(operands.begin(), operands.end(), [&](int k) {
-                   return is_complex(model[in[k]].dtype);
-                 });
+    bool known = find_row(op.target) && std::none_of(operands.begin(), operands.end(),
+                                                     [&](int k) { return is_complex(model[in[k]].dtype); });
     if (counts && known && !is_linear_in(relation, operands)) return &op;
   }
   return nullptr;

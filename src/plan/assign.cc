@@ -35,15 +35,16 @@ void come_before_readers(const Model& model, const Transformed& transformed, std
   }
 }
 
-/// Backward goes down the stages: a gradient op comes no earlier than what it reads. Where forward was moved to
-/// the first stage that reads it, the sum of its gradients ends there, and its gradient op follows.
+/// Backward goes down the stages: a gradient op comes no earlier than what it reads. Where forward was moved
+/// to the first stage that reads it, the sum of its gradients ends there, and its gradient op follows.
 void come_after_inputs(const Model& model, const Transformed& transformed, std::vector<int>& home) {
   constexpr int kAnywhere = std::numeric_limits<int>::max();
   std::vector<int> made(model.tensors.size(), kAnywhere);  // by backward, on which stage
   for (size_t i = 0; i < model.ops.size(); ++i) {
     const Op& op = model.ops[i];
     bool staged = transformed.ops[i].level == Level::kInside && !transformed.light[i];
-    if (!op.backward || !staged) continue;  // no stage of its own: any may repeat it, or it is outside the loop
+    if (!op.backward || !staged)
+      continue;  // no stage of its own: any may repeat it, or it is outside the loop
     for (TensorId id : inputs_of(op)) home[i] = std::min(home[i], made[id.value]);
     for (TensorId id : op.outputs)
       if (id) made[id.value] = home[i];

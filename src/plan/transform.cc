@@ -238,8 +238,8 @@ class Transformer {
     return Level::kBefore;
   }
 
-  // Inside the loop everything must be known inside it, and of a value that is made there only this micro-batch
-  // is; after it, pieces cut over time are gone.
+  // Inside the loop everything must be known inside it, and of a value that is made there only this
+  // micro-batch is; after it, pieces cut over time are gone.
   std::optional<Violation> check_time(size_t i, const std::vector<TensorId>& ins,
                                       const SplitOp& split) const {
     if (plan_.microbatches == 1) return std::nullopt;

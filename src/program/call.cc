@@ -53,9 +53,9 @@ void check_call(const Rules& rules, const Instr& instr, const std::vector<int>& 
   for (size_t o = 0; o < out.size(); ++o) local.out.push_back(out[o] ? out[o]->shape : Shape{});
   compare(instr, localize(rule.whole, local));
   if (instr.view != rule.view)
-    refuse(Rule::kViews, "{}",
-           rule.view ? "makes a view, but is not marked as one"
-                     : "is marked as a view, but makes a new tensor");
+    refuse(
+        Rule::kViews, "{}",
+        rule.view ? "makes a view, but is not marked as one" : "is marked as a view, but makes a new tensor");
   if (rule.view && (operands.empty() || operands[0] != 0))
     refuse(Rule::kViews, "is a view of its first operand, which must be the first input");
 }

@@ -56,7 +56,8 @@ class Certifier {
 
   void load(int32_t rank);
   /// Where a part of a tensor that lasts lies on a rank; `seen`: parts of it that the rank has loaded.
-  int32_t lasting_storage(Ledger& ledger, std::vector<std::pair<Known, int32_t>>& seen, const Known& value) const;
+  int32_t lasting_storage(Ledger& ledger, std::vector<std::pair<Known, int32_t>>& seen,
+                          const Known& value) const;
   /// `shared` where it means the same in this micro-batch as `value` does; made from this load and the next
   /// one of its slot where there is none.
   Known shared_in_time(int32_t rank, size_t k, const Known& value, Known& shared) const;

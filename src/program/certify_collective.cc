@@ -100,8 +100,8 @@ void Certifier::check_mesh_order(const std::vector<At>& members) const {
     const RankClass &before = fold_.classes[members[m - 1].rank], &mine = fold_.classes[members[m].rank];
     for (int axis : axes_at(members[m]))
       if (mine.site != before.site || mine.coordinates[axis].begin < before.coordinates[axis].end)
-        refuse(Rule::kClasses, "its group does not list ranks {} and {} in the order of the mesh", members[m - 1].rank,
-               members[m].rank);
+        refuse(Rule::kClasses, "its group does not list ranks {} and {} in the order of the mesh",
+               members[m - 1].rank, members[m].rank);
   }
 }
 

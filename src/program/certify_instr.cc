@@ -88,10 +88,10 @@ void Certifier::concat(const At& at, const Instr& instr, const std::vector<Holdi
     if (value.meaning->addend.zero) check_join(instr, program_[value.type], program_[instr.types[0]]);
   }
   make(at, instr, ledger, at_once_or_now(at, in, [&](const std::vector<Holding>& values) {
-    std::vector<const Meaning*> pieces;
-    for (const Holding& value : values) pieces.push_back(value.meaning.get());
-    return joined(rules_, pieces, instr.cut, instr.pieces);
-  }));
+         std::vector<const Meaning*> pieces;
+         for (const Holding& value : values) pieces.push_back(value.meaning.get());
+         return joined(rules_, pieces, instr.cut, instr.pieces);
+       }));
 }
 
 Holding Certifier::moved(const At& at, Holding value) {

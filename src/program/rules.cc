@@ -54,7 +54,8 @@ const RuleRow kRules[] = {
     {Rule::kOneLeaf, "one-leaf", "Pieces that are joined differ only in the leaf that is joined."},
     {Rule::kMembers, "members", "Members of a collective agree on cuts and lengths."},
     {Rule::kClasses, "classes",
-     "Ranks of a class meet ranks of their own coordinates, listed in mesh order, and cut equal pieces along one axis."},
+     "Ranks of a class meet ranks of their own coordinates, listed in mesh order, and cut equal pieces along "
+     "one axis."},
     {Rule::kCasts, "casts",
      "Only floating tensors are cast: to fewer bits once complete, and never to fewer than the Model's."},
     {Rule::kScaling, "scaling",

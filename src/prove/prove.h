@@ -4,7 +4,8 @@
 
 namespace partita {
 
-/// A Program that the certificate accepts for its Model and the optimizer of its Plan. Only `prove` makes one.
+/// A Program that the certificate accepts for its Model and the optimizer of its Plan. Only `prove` makes
+/// one.
 class Proved {
  public:
   const Lowered& lowered() const { return lowered_; }

@@ -36,9 +36,7 @@ double largest_difference(const HostView& a, const HostView& b, const std::vecto
 
 }  // namespace
 
-double largest_difference(const HostView& a, const HostView& b) {
-  return largest_difference(a, b, nullptr);
-}
+double largest_difference(const HostView& a, const HostView& b) { return largest_difference(a, b, nullptr); }
 
 double largest_magnitude(const HostView& a) {
   double largest = 0;
@@ -57,9 +55,8 @@ std::map<std::string, double> relative_errors(const HostTensors& values, const H
     if (!reference.contains(name)) errors[name] = kInfinity;
   for (const auto& [name, tensor] : reference) {
     auto found = values.find(name);
-    double error = found == values.end()
-                       ? kInfinity
-                       : largest_difference(found->second, tensor, find(explained, name));
+    double error =
+        found == values.end() ? kInfinity : largest_difference(found->second, tensor, find(explained, name));
     double scale = std::max(magnitudes[name], floor * largest);
     errors[name] = error == 0 ? 0 : error / scale;
   }

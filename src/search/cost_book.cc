@@ -16,8 +16,7 @@ struct CostBook::Trial {
   std::string refused;
 };
 
-CostBook::CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer,
-                   size_t threads)
+CostBook::CostBook(const Model& model, const Prices& prices, const OptimizerSpec& optimizer, size_t threads)
     : model_(model),
       prices_(prices),
       optimizer_(optimizer),

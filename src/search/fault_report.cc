@@ -74,14 +74,10 @@ std::string plans(size_t count) { return fmt::format("{} plan{}", count, count =
 }  // namespace
 
 std::string to_json(const PlanFault& fault, const FaultSetting& setting) {
-  Json json = {{"format", "partita.fault"},
-               {"version", 1},
-               {"partita", setting.version},
-               {"message", fault.message},
-               {"summary", fault.summary},
-               {"cluster", setting.cluster},
-               {"model", describe(setting.model)},
-               {"plan", nullptr}};
+  Json json = {{"format", "partita.fault"},        {"version", 1},
+               {"partita", setting.version},       {"message", fault.message},
+               {"summary", fault.summary},         {"cluster", setting.cluster},
+               {"model", describe(setting.model)}, {"plan", nullptr}};
   if (fault.plan) json["plan"] = Json::parse(to_json(*fault.plan));
   return json.dump(1) + "\n";
 }

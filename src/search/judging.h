@@ -136,7 +136,7 @@ class Judging {
       byte_ratios_;  // the same of bytes, by whether the loss is in pieces
   Seconds best_ = HUGE_VAL;
   int64_t work_left_ = 0;
-  int costly_ = 0;  // judged
+  int costly_ = 0;             // judged
   int64_t forgiven_left_ = 0;  // work on plans that failed which still does not count
   int costly_failed_ = 0;
   std::set<std::string> left_out_;  // plans, as text

@@ -61,9 +61,7 @@ class Leaders {
 class Search {
  public:
   Search(const Model& model, const SearchRequest& request)
-      : request_(request),
-        book_(model, request),
-        freedom_(freedom_of(request)) {
+      : request_(request), book_(model, request), freedom_(freedom_of(request)) {
     large_ = book_.large();
     if (large_) freedom_.enough = kEnough;
   }

@@ -58,7 +58,7 @@ struct SearchResult {
   std::vector<Candidate> fitting;
   std::vector<Candidate> beyond;     // over the limit, least memory first
   std::vector<std::string> refused;  // recipe: why it does not apply to this model
-  std::vector<PlanFault> faults;         // candidates that are left out
+  std::vector<PlanFault> faults;     // candidates that are left out
   Seconds bound = 0;                 // no plan of the recipes looked at takes less, by costs of units
   int64_t evaluated = 0;             // estimated
   int64_t pruned = 0;                // left out by their bound

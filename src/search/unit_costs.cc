@@ -239,8 +239,8 @@ class Meter {
     (part_ == Part::kForward ? found->second.forward : found->second.backward) = true;
   }
 
-  /// A value is added to a sum over micro-batches: a gradient, or a part of one that several units make. After
-  /// the loop, where such parts are added up, there are no units.
+  /// A value is added to a sum over micro-batches: a gradient, or a part of one that several units make.
+  /// After the loop, where such parts are added up, there are no units.
   void note_sum(TensorId tensor, int sum, Bytes bytes) {
     if (gradients_.contains(tensor)) sum_of_[tensor] = sum;
     if (!in_loop()) return;
@@ -262,8 +262,7 @@ class Meter {
     if (instr.into >= 0) return accumulate(instr);
     OpView view = local_view(model_, program_, instr, in);
     if (copies_storage(model_[instr.op]))
-      view.spare =
-          std::max<Bytes>(0, storages_[name(instr.in[0]).storage].bytes - bytes_of(program_[in[0]]));
+      view.spare = std::max<Bytes>(0, storages_[name(instr.in[0]).storage].bytes - bytes_of(program_[in[0]]));
     Bytes unkept = 0, retained = instr.view ? 0 : retained_of(view);
     const Op& op = model_[instr.op];
     size_t keeper = keeper_of(op);

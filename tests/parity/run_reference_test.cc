@@ -1,7 +1,5 @@
 // The reference against right Programs under every optimizer, and against wrong ones about which one device
 // that is lowered by the same code would be wrong too.
-#include "run/reference.h"
-
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -9,6 +7,7 @@
 #include "model/retype.h"
 #include "model/seed.h"
 #include "plan/recipe.h"
+#include "run/reference.h"
 
 namespace partita {
 namespace {

@@ -10,7 +10,8 @@ namespace partita {
 int first_that_holds(int count, const std::function<bool(int)>& question);
 
 /// For each of `count` mutants whether it survives. They are asked in one process apart; where it crashes, a
-/// new one asks again, and a survivor is asked once more alone: what an earlier mutant did to memory is no answer.
+/// new one asks again, and a survivor is asked once more alone: what an earlier mutant did to memory is no
+/// answer.
 std::vector<bool> survivors(int count, const std::function<bool(int mutant, int& next)>& survives);
 
 }  // namespace partita

@@ -1,9 +1,8 @@
-#include "lower/unmade.h"
-
 #include <gtest/gtest.h>
 
 #include "layout/atoms.h"
 #include "lower/lower.h"
+#include "lower/unmade.h"
 #include "model/build/build.h"
 #include "plan/recipe.h"
 #include "program/certificate.h"

@@ -1,7 +1,6 @@
-#include "model/inferred.h"
-
 #include <gtest/gtest.h>
 
+#include "model/inferred.h"
 #include "model_small.h"
 
 namespace partita {

@@ -48,8 +48,8 @@ TEST(Holes, TheSeedIsWhatGradientsComeFrom) {
   // Before backward: the first one that is made is not the gradient of the loss.
   auto at = model.ops.begin() + 4;
   at = model.ops.insert(at, {"fc/full", "aten.full.default", {Arg::list({}), one}, {}, {more}, true});
-  model.ops.insert(
-      at + 1, {"fc/count", "aten.add.Tensor", {Arg::of(count), Arg::of(more)}, {}, {counted}, true});
+  model.ops.insert(at + 1,
+                   {"fc/count", "aten.add.Tensor", {Arg::of(count), Arg::of(more)}, {}, {counted}, true});
   model.buffers = {{count, counted}};
   EXPECT_EQ(loss_gradient(model), TensorId{kG});
   EXPECT_EQ(unscalable(model), "");
@@ -60,8 +60,8 @@ TEST(Holes, TheSeedIsWhatGradientsComeFrom) {
   model.seed = TensorId{kG};
   EXPECT_EQ(parse_model(to_json(model), "model").seed, model.seed);
   model.seed = TensorId{kGz};
-  EXPECT_EQ(check(model),
-            std::vector<std::string>{"gz is not the gradient of the loss, which is made of ones after forward"});
+  EXPECT_EQ(check(model), std::vector<std::string>{
+                              "gz is not the gradient of the loss, which is made of ones after forward"});
 }
 
 TEST(Holes, ABufferOfScaledGradientsIsRefused) {
@@ -82,8 +82,9 @@ TEST(Holes, ALossScaleNeedsAnOptimizer) {
     lower(model, recipe(model, {.optimizer = none}));
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("precision.loss_scale: without an optimizer nobody takes the "
-                                             "scale out of the gradients"),
+    EXPECT_NE(std::string(error.what())
+                  .find("precision.loss_scale: without an optimizer nobody takes the "
+                        "scale out of the gradients"),
               std::string::npos)
         << error.what();
   }

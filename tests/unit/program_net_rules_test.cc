@@ -254,12 +254,16 @@ TEST(Sentences, OfSumsAlongAClass) {
   Meaning squares{.squares = {{still.tensor, still.box}}};
   EXPECT_EQ(why([&] { sum_along(rules, squares, 0, two); }),
             "the sum of squares of 1 parts of gradients: a part of a gradient would count 2 times");
-  EXPECT_EQ(why([&] { sum_of(rules, {&squares, &still}); }),
+  EXPECT_EQ(why([&] {
+              sum_of(rules, {&squares, &still});
+            }),
             "the sum of squares of 1 parts of gradients and gw[0:3, 0:6] cannot be put together");
   Instr gather{.kind = InstrKind::kAllGather, .pieces = {3, 3, 3, 3}};
   std::vector<Interval> coordinates{two, two};
   std::vector<int> axes{0, 1};
-  EXPECT_EQ(why([&] { collective_of(rules, {{gather, rows, coordinates, axes}}); }),
+  EXPECT_EQ(why([&] {
+              collective_of(rules, {{gather, rows, coordinates, axes}});
+            }),
             "cuts along 2 axes at once");
 }
 

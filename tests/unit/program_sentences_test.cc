@@ -23,7 +23,6 @@ void expect_said(const Broken* begin, const Broken* end) {
 
 SmallProgram one_rank() { return grid_program(1, 1, 1); }
 
-
 Instr& calling(SmallProgram& small, const char* op) { return *computing(step(small), small.model, op); }
 
 TypeId other_type(SmallProgram& small, const Shape& shape, const Shape& strides, DType dtype) {
@@ -47,11 +46,15 @@ const Broken kCalls[] = {
     {"zeros of another dtype stand for fc1.bias",
      [] { return with_zeros("fc1/addmm", 0, {kHidden}, {1}, DType::kFloat64); }},
     {"zeros of another rank stand for fc1.bias",
-     [] { return with_zeros("fc1/addmm", 0, {1, kHidden}, {kHidden, 1}); }},
+     [] {
+       return with_zeros("fc1/addmm", 0, {1, kHidden}, {kHidden, 1});
+     }},
     {"zeros of shape [5] stand for fc1.bias, whose piece has [6]",
      [] { return with_zeros("fc1/addmm", 0, {5}, {1}); }},
     {"zeros float32[4,6] with strides [1,4] stand for h",
-     [] { return with_zeros("fc2/mm", 0, {kBatch, kHidden}, {1, kBatch}); }},
+     [] {
+       return with_zeros("fc2/mm", 0, {kBatch, kHidden}, {1, kBatch});
+     }},
     {"makes 5 elements of x:0.0, which has 4",
      [] {
        SmallProgram small = one_rank();
@@ -406,9 +409,13 @@ TEST(Sentences, OfLengths) {
     }
     return "it was not refused";
   };
-  EXPECT_EQ(why([&] { apply(rules, OpId{2}, {{&four, &type, {}}}, {&number}); }),
+  EXPECT_EQ(why([&] {
+              apply(rules, OpId{2}, {{&four, &type, {}}}, {&number});
+            }),
             "sums over loop 0, of which the length is not known");
-  EXPECT_EQ(why([&] { joined(rules, {&four, &four}, {}, {4, 4}); }),
+  EXPECT_EQ(why([&] {
+              joined(rules, {&four, &four}, {}, {4, 4});
+            }),
             "the lengths of b[any*any] are not known");
 }
 

@@ -114,7 +114,8 @@ TEST(Faults, TheCertificateRefusesTheBest) {
   request.evaluators.certify = [&](const Prepared& from, const Plan& plan, const FoldedProgram& lowered) {
     std::string program = fmt::format("{}", lowered.program.ranks[0].actions.size());
     if (refused.empty()) refused = program;
-    return refused == program ? std::vector<std::string>{"planted"} : Evaluators{}.certify(from, plan, lowered);
+    return refused == program ? std::vector<std::string>{"planted"}
+                              : Evaluators{}.certify(from, plan, lowered);
   };
   request.threads = 1;  // so that the first that is certified is the best
   SearchResult found = search(model, request);
@@ -165,9 +166,7 @@ TEST(Faults, WrongInputAndInterruptsStayWhatTheyAre) {
     return lower_folded(from, plan);
   };
   EXPECT_TRUE(search(model, request).faults.empty());
-  request.evaluators.lower = [](const Prepared&, const Plan&) -> FoldedProgram {
-    throw Interrupted("stop");
-  };
+  request.evaluators.lower = [](const Prepared&, const Plan&) -> FoldedProgram { throw Interrupted("stop"); };
   SearchResult stopped = search(model, request);
   EXPECT_TRUE(stopped.interrupted && stopped.faults.empty());
 }
@@ -176,9 +175,7 @@ TEST(Faults, OfAllBatchesOfASweepAreTold) {
   SearchRequest request = lenient();
   std::set<int64_t> failed;
   request.threads = 1;
-  break_lowering(request, [&](const Plan& plan) {
-    return failed.insert(plan.batch).second;
-  });
+  break_lowering(request, [&](const Plan& plan) { return failed.insert(plan.batch).second; });
   BatchSweep sweep = sweep_batches([](int64_t batch) { return tiny(batch); }, request);
   EXPECT_GT(failed.size(), 1u);
   EXPECT_EQ(sweep.result.faults.size(), failed.size());

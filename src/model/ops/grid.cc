@@ -21,13 +21,15 @@ void relate_sampled(const OpView& op, int image, int grid, DimRef (*read)(int64_
 
 // grid_sampler_2d(x, grid, ...)
 void relate_grid_sampler(const OpView& op, Relation& r) {
-  relate_sampled(op, 0, 1, [](int64_t d) { return output_dim(0, d); }, r);
+  relate_sampled(
+      op, 0, 1, [](int64_t d) { return output_dim(0, d); }, r);
   r.linear = {{0}};
 }
 
 // grid_sampler_2d_backward(grad, x, grid, ..., output_mask) -> gx, gradient of the grid
 void relate_grid_sampler_backward(const OpView& op, Relation& r) {
-  relate_sampled(op, 1, 2, [](int64_t d) { return input_dim(0, d); }, r);
+  relate_sampled(
+      op, 1, 2, [](int64_t d) { return input_dim(0, d); }, r);
   if (op.has_out[0]) relate_alike(op, 1, 0, r);
   if (op.has_out[1]) relate_alike(op, 2, 1, r);
   // Places read are added up into the image, channels into the gradient of the grid.

@@ -7,9 +7,7 @@ namespace {
 
 constexpr const char* kLookup = "an index may point anywhere in it";
 
-int64_t indexed_dim(const OpView& op) {
-  return wrap_dim(int_argument(*op.op, 1, "dim", 0), op.in_rank(0));
-}
+int64_t indexed_dim(const OpView& op) { return wrap_dim(int_argument(*op.op, 1, "dim", 0), op.in_rank(0)); }
 
 // The dimension that is indexed stays whole in `big`; `small` has the index's own there.
 void relate_slices(const OpView& op, DimRef (*big)(int64_t), DimRef (*small)(int64_t), Relation& r) {

@@ -106,8 +106,7 @@ Bytes embedding_bag_backward_workspace(const OpView& local) {
   constexpr int kWeights = 6;
   int64_t mode = int_argument(*local.op, 8, "mode", kBagSum), indices = numel(local.in[1]);
   Bytes element = dtype_bytes(local.dtype), copy = dense_copy(local, 0);
-  if (mode == kBagMax)
-    return copy + local.in[0][0] * (local.in[0][1] * (kNumber + element) + kNumber);
+  if (mode == kBagMax) return copy + local.in[0][0] * (local.in[0][1] * (kNumber + element) + kNumber);
   Bytes bags = sums_bags(local, mode, int_argument(*local.op, 11, "padding_idx", -1)) ? indices + 1 : 0;
   Bytes weights = local.in.size() > kWeights ? indices * element : 0;
   return copy + 3 * kNumber * indices + kNumber * bags + weights;

@@ -206,14 +206,15 @@ std::vector<at::Tensor> results_of(torch::jit::Stack& stack, size_t count, bool 
   return values;
 }
 
-// The stride of a dimension that has one element. It moves nothing, but a kernel that asks whether channels lie
-// last reads it: ranks whose shard has one channel must answer as the others do.
+// The stride of a dimension that has one element. It moves nothing, but a kernel that asks whether channels
+// lie last reads it: ranks whose shard has one channel must answer as the others do.
 struct SingleStride {
   Slot slot;
   int64_t dim = 0, stride = 0;
 };
 
-std::vector<SingleStride> single_strides(const Instr& instr, const std::vector<Slot>& out, const Program* program) {
+std::vector<SingleStride> single_strides(const Instr& instr, const std::vector<Slot>& out,
+                                         const Program* program) {
   constexpr size_t kImage = 4;  // dimensions from which on kernels know channels last
   std::vector<SingleStride> found;
   for (size_t o = 0; program && o < out.size(); ++o) {

@@ -15,8 +15,9 @@ class Call {
  public:
   /// Short: common views are made without asking torch. Dispatched: every op goes through its dispatcher.
   enum class Way : uint8_t { kShort, kDispatched };
-  /// Throws InputError if this torch has no such op or its schema does not take the arguments. `program`, whose
-  /// types the instruction names, says how dimensions of one element lie: kernels look there for channels last.
+  /// Throws InputError if this torch has no such op or its schema does not take the arguments. `program`,
+  /// whose types the instruction names, says how dimensions of one element lie: kernels look there for
+  /// channels last.
   Call(const Model& model, const Instr& instr, const Program* program = nullptr, Way way = Way::kShort);
   ~Call();
   Call(Call&&) noexcept;

@@ -72,7 +72,7 @@ DType clipped_in(const OptimizerSpec& spec, DType own) {
 struct TorchUpdate::State {
   OptimizerSpec spec;
   std::vector<Parameter> parameters;
-  Tensors updated;  // by parameter: its master copy, or itself
+  Tensors updated;                                     // by parameter: its master copy, or itself
   std::unique_ptr<torch::optim::Optimizer> optimizer;  // none: there is nothing to update
 };
 
@@ -81,8 +81,8 @@ TorchUpdate::TorchUpdate(const OptimizerSpec& spec, std::vector<Parameter> param
   std::map<int32_t, Settings> groups;
   for (const auto& [name, value] : state_->parameters) {
     DType own = dtype_of(value.scalar_type());
-    state_->updated.push_back(
-        has_master(spec, own) ? value.to(scalar_type(updated_dtype(spec, own))) : value);
+    state_->updated.push_back(has_master(spec, own) ? value.to(scalar_type(updated_dtype(spec, own)))
+                                                    : value);
     int32_t settings = settings_of(spec, name);
     groups.try_emplace(settings, Settings{numbers_of(spec, settings), {}})
         .first->second.updated.push_back(state_->updated.back());

@@ -9,8 +9,8 @@ namespace partita {
 /// Bytes of one call of an op of a model.
 struct OpMemory {
   OpId op;
-  Bytes outputs = 0;    // storage the outputs brought into being
-  Bytes workspace = 0;  // most the call held beyond its inputs and outputs
+  Bytes outputs = 0;         // storage the outputs brought into being
+  Bytes workspace = 0;       // most the call held beyond its inputs and outputs
   bool lies_as_said = true;  // outputs have the strides of the Model
 };
 
