@@ -48,47 +48,27 @@ std::vector<bool> needed_for_gradients(const Model& model) {
   return needed;
 }
 
-/// Is it linear in those of the operands that it is linear in at all, together? Of others the row may only
-/// take the shape, as `copy` does.
-bool is_linear_in(const Relation& relation, const std::vector<int>& operands) {
-  auto in_set = [](const std::vector<int>& set, int k) {
-    return std::find(set.begin(), set.end(), k) != set.end();
-  };
-  auto count = [&](const std::vector<int>& set) {
-    return std::count_if(operands.begin(), operands.end(), [&](int k) { return in_set(set, k); });
-  };
-  std::vector<int> any;
-  for (const std::vector<int>& set : relation.linear) any.insert(any.end(), set.begin(), set.end());
-  return count(any) > 0 && std::any_of(relation.linear.begin(), relation.linear.end(),
-                                       [&](const auto& set) { return count(set) == count(any); });
+// Functions f with f(s x) != s f(x): hooks may apply one to a gradient, what autograd derives does not (but
+// for exp and log, in pairs, of logcumsumexp). A row says in which operands an op is linear for all values of
+// the others, which is less than what is needed here: a gradient with zeros scattered into it is linear too.
+constexpr std::string_view kBending[] = {
+    "aten.clamp.default",    "aten.clamp.Tensor",        "aten.clamp_min.default",  "aten.clamp_max.default",
+    "aten.hardtanh.default", "aten.tanh.default",        "aten.sigmoid.default",    "aten.erf.default",
+    "aten.sin.default",      "aten.cos.default",         "aten.sqrt.default",       "aten.rsqrt.default",
+    "aten.sign.default",     "aten.sgn.default",         "aten.round.default",      "aten.floor.default",
+    "aten.ceil.default",     "aten.trunc.default",       "aten.gelu.default",       "aten.silu.default",
+    "aten.softplus.default", "aten.reciprocal.default",  "aten.nan_to_num.default", "aten.pow.Tensor_Scalar",
+    "aten._softmax.default", "aten._log_softmax.default"};
+
+bool bends(const Op& op) {
+  return std::find(std::begin(kBending), std::end(kBending), op.target) != std::end(kBending);
 }
 
-/// The first op on the way from `seed` to a gradient whose row does not say that it is linear in what comes
-/// from there; null: none. An op without a row is believed, and one on complex values, of which rows say
-/// less.
+/// The first op on the way from `seed` to a gradient that bends what comes from there; null: none.
 const Op* bending(const Model& model, TensorId seed) {
-  std::vector<bool> from(model.tensors.size()), needed = needed_for_gradients(model);
-  from[seed.value] = true;
-  for (const Op& op : model.ops) {
-    std::vector<TensorId> in = inputs_of(op);
-    std::vector<int> operands;
-    for (size_t k = 0; k < in.size(); ++k)
-      if (from[in[k].value]) operands.push_back(static_cast<int>(k));
-    if (operands.empty()) continue;
-    Relation relation = relate(view_of(model, op));
-    bool counts = false;
-    for (size_t o = 0; o < op.outputs.size(); ++o) {
-      auto reads = relation.reads.find(static_cast<int>(o));
-      auto is_read = [&](int k) {
-        return std::find(reads->second.begin(), reads->second.end(), k) != reads->second.end();
-      };
-      bool depends = reads == relation.reads.end() || std::any_of(operands.begin(), operands.end(), is_read);
-      if (op.outputs[o] && depends) from[op.outputs[o].value] = true, counts |= needed[op.outputs[o].value];
-    }
-    bool known = find_row(op.target) && std::none_of(operands.begin(), operands.end(),
-                                                     [&](int k) { return is_complex(model[in[k]].dtype); });
-    if (counts && known && !is_linear_in(relation, operands)) return &op;
-  }
+  std::vector<bool> from = computed_from(model, seed), needed = needed_for_gradients(model);
+  for (const Op& op : model.ops)
+    if (bends(op) && from[inputs_of(op)[0].value] && needed[op.outputs[0].value]) return &op;
   return nullptr;
 }
 

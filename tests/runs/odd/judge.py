@@ -175,7 +175,7 @@ def expected_refusal(name, plan, setting):
     refused = ODD[name].refused
     found = [refused[key] for key in ("capture", "parallelize") if key in refused]
     if "precision" in SETTINGS[setting]:
-        found += [UNSCALED[name]] * (name in UNSCALED)
+        found += [text for module, text in UNSCALED.items() if module == name]
     if "microbatches" in SETTINGS[setting]:
         found += [UNCUT] * (name in COUPLED) + [text for cell, text in TOO_FEW.items() if cell == (name, plan)]
     return found[0] if found else None
