@@ -68,7 +68,8 @@ bool bends(const Op& op) {
 const Op* bending(const Model& model, TensorId seed) {
   std::vector<bool> from = computed_from(model, seed), needed = needed_for_gradients(model);
   for (const Op& op : model.ops)
-    if (bends(op) && from[inputs_of(op)[0].value] && needed[op.outputs[0].value]) return &op;
+    if (bends(op) && needed[op.outputs[0].value])
+      if (TensorId in = argument(op, 0, "self").tensor; in && from[in.value]) return &op;
   return nullptr;
 }
 
@@ -77,7 +78,7 @@ const Op* bending(const Model& model, TensorId seed) {
 bool may_make_seed(const Model& model, const Op& op) {
   if (!op.backward || op.outputs.size() != 1 || !op.outputs[0]) return false;
   const Tensor& made = model[op.outputs[0]];
-  if (op.target == "aten.ones_like.default") return inputs_of(op)[0] == model.loss;
+  if (op.target == "aten.ones_like.default") return argument(op, 0, "self").tensor == model.loss;
   // As `decompose` writes it.
   return op.target == "aten.full.default" && made.shape.empty() && made.dtype == model[model.loss].dtype &&
          argument(op, 1, "fill_value").number == 1;

@@ -140,7 +140,7 @@ class Application {
       else
         open.push_back(i), most *= loops_.loops[i].size;
     }
-    if (open.empty() || known == 0 || equation.size % known != 0) return false;
+    if (open.empty() || known == 0 || equation.size < 0 || equation.size % known != 0) return false;
     int64_t left = equation.size / known;
     if (open.size() > 1 && left != most) return false;
     for (size_t i : open) {

@@ -19,6 +19,7 @@ Meaning cast_to(const Rules& rules, const Meaning& meaning, DType from, DType to
   std::string shown = to_text(meaning, rules.model, rules.atoms);
   if (meaning.addend.zero || !meaning.squares.empty() || !is_real(from) || !is_real(to))
     stop(Rule::kCasts, "casts {}, which is no floating tensor", shown);
+  if (meaning.state >= 0) refuse(Rule::kCasts, "casts {}, which keeps its dtype from step to step", shown);
   DType own = rules.model[meaning.tensor].dtype;
   if (dtype_bytes(to) < dtype_bytes(from) && !meaning.addend.complete())
     refuse(Rule::kCasts, "casts {} to {} before it is complete", shown, dtype_name(to));

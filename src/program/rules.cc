@@ -57,7 +57,8 @@ const RuleRow kRules[] = {
      "Ranks of a class meet ranks of their own coordinates, listed in mesh order, and cut equal pieces along "
      "one axis."},
     {Rule::kCasts, "casts",
-     "Only floating tensors are cast: to fewer bits once complete, and never to fewer than the Model's."},
+     "Only floating tensors are cast, no states: to fewer bits once complete, and never to fewer than the "
+     "Model's."},
     {Rule::kScaling, "scaling",
      "The loss scale is put once, on the gradient of the loss, where every gradient is linear in that and an "
      "optimizer takes it out."},

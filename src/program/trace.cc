@@ -38,9 +38,9 @@ std::vector<std::string> check(const Trace& trace) {
 }
 
 std::string to_json(const Trace& trace) {
-  std::string hidden = trace.hidden_comm_seconds == 0 ? ""
-                                                      : fmt::format("\"hidden_comm_seconds\": {}, ",
-                                                                    number(trace.hidden_comm_seconds));
+  std::string hidden = trace.hidden_comm_seconds == 0
+                           ? ""
+                           : fmt::format("\"hidden_comm_seconds\": {}, ", number(trace.hidden_comm_seconds));
   std::string text = fmt::format(
       "{{\"format\": \"partita.trace\", \"version\": 1, \"clock\": {}, \"step_seconds\": {}, \"bubble\": "
       "{},\n"

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "model/axes.h"
+#include "model/seed.h"
 #include "model_small.h"
 
 namespace partita {
@@ -199,6 +200,15 @@ TEST(Axes, ThatDoNotFitAreAFaultOfTheModel) {
       complaints([](Model& m) { m.ops[1].axes = "m k, k n -> m k"; }),
       Sentences{"op fc/mm (aten.mm.default): its row \"m k, k n -> m k\" uses k for dimensions of size 2 "
                 "and 3"});
+}
+
+TEST(CheckModel, OnesLikeANumberAreNoGradientOfTheLoss) {
+  Model model;
+  model.tensors = {{.name = "loss"}, {.name = "ones"}};
+  model.loss = TensorId{0};
+  Arg number{.kind = Arg::kFloat, .number = 1.5};
+  model.ops = {{"a/ones_like", "aten.ones_like.default", {number}, {}, {TensorId{1}}, true}};
+  EXPECT_FALSE(may_make_seed(model, model.ops[0]));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "lower/lower.h"
 #include "model/build/build.h"
+#include "model/retype.h"
 #include "plan/recipe.h"
 #include "program/certificate.h"
 
@@ -75,6 +76,56 @@ TEST(Holes2, TheTypeOfWhatWorksInPlace) {
     EXPECT_NE(first(certify(lowered.model, lowered.atoms, program)).find("calls a storage of"),
               std::string::npos);
   }
+}
+
+/// The body and place of the first instruction of a kind; of a compute, the one of this op.
+std::pair<Body*, size_t> find(Lowered& lowered, InstrKind kind, const std::string& op = "") {
+  for (Body& body : lowered.program.bodies)
+    for (size_t i = 0; i < body.instrs.size(); ++i)
+      if (body.instrs[i].kind == kind && (op.empty() || lowered.model[body.instrs[i].op].name == op))
+        return {&body, i};
+  throw std::logic_error("no such instruction");
+}
+
+TypeId type_of(Program& program, TensorType type) {
+  program.types.push_back(std::move(type));
+  return TypeId{static_cast<int32_t>(program.types.size()) - 1};
+}
+
+// Master copies and moments that are rounded in every step never move by small updates.
+TEST(Holes2, AMasterCopyRoundedToHalf) {
+  Model model = retype(build_model(*find_preset("gpt2-tiny"), {.batch = 4}), DType::kBFloat16);
+  OptimizerSpec optimizer;
+  optimizer.precision.master = DType::kFloat32;
+  Lowered lowered = lower(model, recipe(model, {.dp = 2, .optimizer = optimizer}));
+  EXPECT_EQ(first(certify(lowered.model, lowered.atoms, lowered.program)), "");
+  auto [body, at] = find(lowered, InstrKind::kOptimize);
+  Slot master = body->instrs[at].in[4], half{Space::kLocal, body->locals++};
+  TypeId whole;
+  for (const Load& load : lowered.program.ranks[0].loads)
+    if (load.slot == master) whole = load.type;
+  TensorType rounded = lowered.program[whole];
+  ASSERT_EQ(rounded.dtype, DType::kFloat32);
+  rounded.dtype = DType::kBFloat16;
+  Instr there{.kind = InstrKind::kCast, .in = {master}, .out = {half}, .drop = {master}};
+  there.types = {type_of(lowered.program, rounded)};
+  Instr back{.kind = InstrKind::kCast, .in = {half}, .out = {master}, .types = {whole}, .drop = {half}};
+  body->instrs.insert(body->instrs.begin() + static_cast<int64_t>(at) + 1, {there, back});
+  EXPECT_NE(first(certify(lowered.model, lowered.atoms, lowered.program)).find("which keeps its dtype"),
+            std::string::npos);
+}
+
+// The certificate looked for a length that no shape gives, for ever.
+TEST(Holes2, ZerosOfFewerDimensions) {
+  Lowered lowered = without_optimizer();
+  auto [body, at] = find(lowered, InstrKind::kCompute, "transformer.ln_f/native_layer_norm");
+  Instr& norm = body->instrs[at];
+  Instr zeros{.kind = InstrKind::kZeros, .out = {{Space::kLocal, body->locals++}}};
+  zeros.types = {type_of(lowered.program, {.dtype = DType::kFloat32})};
+  norm.in[0] = zeros.out[0];
+  norm.drop.push_back(zeros.out[0]);
+  body->instrs.insert(body->instrs.begin() + static_cast<int64_t>(at), zeros);
+  EXPECT_NE(first(certify(lowered.model, lowered.atoms, lowered.program)), "");
 }
 
 }  // namespace
