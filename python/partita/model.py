@@ -93,6 +93,14 @@ class Model:
         return [t["name"] for t in self.tensors if t.get("role") == role]
 
     @property
+    def held(self) -> set:
+        """The parameters and buffers that ranks hold: those that some op reads or a step changes."""
+        read = {number for op in self.ops for number in _tensors_in([op["args"], list(op.get("kwargs", {}).values())])}
+        changed = {number for pairs in (self.gradients, self.buffers) for number, _ in pairs}
+        return {self.tensors[number]["name"] for number in read | changed
+                if self.tensors[number].get("role") in ("parameter", "buffer")}
+
+    @property
     def trained(self) -> list:
         """The parameters that a step updates."""
         return [self.tensors[parameter]["name"] for parameter, _ in self.gradients]
@@ -116,6 +124,13 @@ class Model:
             raise InputError("batch", f"it has {', '.join(map(str, given)) or 'no tensor'}",
                              f"give {', '.join(names)}, as the step was captured with")
         return given
+
+
+def _tensors_in(value):
+    """The numbers of the tensors that an argument names."""
+    if isinstance(value, list):
+        return [number for item in value for number in _tensors_in(item)]
+    return [int(value[1:])] if isinstance(value, str) and value.startswith("%") else []
 
 
 def _lines(rows) -> str:

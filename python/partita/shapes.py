@@ -66,7 +66,7 @@ class Shapes:
         other = self.training[form]
         other.session.take_over({**lasting, "tensors": self._tensors(lasting, other.model)})
         session.release()
-        self.spare |= {name: value for name, value in lasting["tensors"].items() if name not in _names(other.model)}
+        self.spare |= {name: value for name, value in lasting["tensors"].items() if name not in other.model.held}
         self.now = form
         return other.session
 

@@ -306,3 +306,19 @@ def test_random_numbers_go_on_after_a_load_in_eval_mode():
     again.load_state_dict(state)
     other.train()
     assert again(X, Y) == pytest.approx(step(X, Y), rel=1e-5)
+
+
+def test_what_another_mode_does_not_use_is_kept():
+    """Batch norm counts batches while it trains; a step in eval mode has no use for the count."""
+    module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    x = torch.linspace(-1, 1, 24).reshape(6, 4)
+    square = lambda output, batch: output.square().mean()
+    step = partita.parallelize(module, (x,), torch.optim.SGD(module.parameters(), 0.1), loss=square, plan=partita.recipe(
+        "dp", partita.capture(module, (x,), square), ranks=2))
+    step((x,))
+    module.eval()
+    step((x,))
+    assert step.state_dict()["model"]["1.num_batches_tracked"] == 1
+    module.train()
+    step((x,))
+    assert step.module()[1].num_batches_tracked == 2
