@@ -1,11 +1,25 @@
 """A torch optimizer -> the one a plan describes; its states on their way in and out."""
 
+import weakref
+
 import torch
 
 from .errors import InputError
 
 NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "dampening", "nesterov")
 MASTER = "master"  # beside torch's own states, where training keeps float32 copies
+
+
+class StepGuard:
+    """The hook of a Step on optimizer.step(), which its user is not to call. Weak, so that an optimizer does not keep the
+    ranks of a step that nobody has any more."""
+
+    def __init__(self, tell):
+        self.tell = weakref.WeakMethod(tell)
+
+    def __call__(self, *_):
+        if tell := self.tell():
+            tell()
 
 
 class Row:
@@ -40,7 +54,7 @@ def row_of(optimizer) -> Row:
                          "give a torch optimizer, such as torch.optim.AdamW(module.parameters(), 3e-4)")
     # A subclass that steps as its parent does is the parent.
     for kind in type(optimizer).__mro__:
-        if kind in ROWS and type(optimizer).step is kind.step:
+        if kind in ROWS and type(optimizer).step is kind.step and type(optimizer)._init_group is kind._init_group:
             return ROWS[kind]
     known = ", ".join(f"torch.optim.{kind.__name__}" for kind in ROWS)
     raise InputError("optimizer", f"{type(optimizer).__name__} is not known", f"use one of {known}")
@@ -59,6 +73,9 @@ def describe(optimizer, module: torch.nn.Module) -> dict:
                                  "remove the hook; clip= clips gradients")
         if group.get("decoupled_weight_decay") and row.name == "adam":
             raise InputError(where, "decoupled_weight_decay is set", "use torch.optim.AdamW")
+        if row.name == "adamw" and not group.get("decoupled_weight_decay", True):
+            raise InputError(where, "decoupled_weight_decay is not set", "use torch.optim.Adam")
+    _check_called(optimizer)
     _check_covers(where, optimizer, module)
     return settings_of(optimizer, module)
 
@@ -77,6 +94,18 @@ def settings_of(optimizer, module: torch.nn.Module) -> dict:
         params = [names[id(p)] for p in group["params"] if id(p) in names and p.requires_grad]
         groups.append({"params": params, **its_numbers})
     return {**settings, "groups": groups} if groups else settings
+
+
+def _check_called(optimizer):
+    """Raises InputError where optimizer.step() would do more than its class does: ranks do not call it."""
+    where, step = type(optimizer).__name__, vars(optimizer).get("step")
+    hooks = [*optimizer._optimizer_step_pre_hooks.values(), *optimizer._optimizer_step_post_hooks.values()]
+    if not all(isinstance(hook, StepGuard) for hook in hooks):
+        raise InputError(where, "it has a hook on its step, which ranks do not call",
+                         "remove the hook, and do its work before or after each step of the loop")
+    if step is not None and not hasattr(step, "_wrapped_by_lr_sched"):  # schedulers put theirs there
+        raise InputError(where, "its step was replaced by another function, which ranks do not call",
+                         "give an optimizer as its class makes it")
 
 
 def trained_only(settings: dict, trained) -> dict:

@@ -13,7 +13,7 @@ from .exclusive import exclusive
 from .guard import Taken, owner_of
 from .metrics import Metrics
 from .model import Model
-from .optimizers import describe, empty_states, read_states, trained_only, write_states
+from .optimizers import StepGuard, describe, empty_states, read_states, trained_only, write_states
 from .plan import Plan
 from .random import STATE
 from .shapes import Shapes
@@ -46,9 +46,9 @@ class Step:
         self._taken = Taken(module, model.trained, [n for n in model.updated_buffers if n != STATE], self)
         self._take()
         # Weak, so that an optimizer does not keep the ranks of a step that nobody has any more.
-        fill, tell = weakref.WeakMethod(self._fill_states), weakref.WeakMethod(self._tell_that_it_steps)
+        fill = weakref.WeakMethod(self._fill_states)
         optimizer.register_state_dict_pre_hook(lambda *_: fill() and fill()())
-        optimizer.register_step_pre_hook(lambda *_: tell() and tell()())
+        optimizer.register_step_pre_hook(StepGuard(self._tell_that_it_steps))
         reload = weakref.WeakMethod(self._note_load)
         optimizer.register_load_state_dict_post_hook(lambda *_: reload() and reload()())
 

@@ -322,3 +322,44 @@ def test_what_another_mode_does_not_use_is_kept():
     module.train()
     step((x,))
     assert step.module()[1].num_batches_tracked == 2
+
+
+class Halved(torch.optim.SGD):
+    def _init_group(self, *args):
+        return super()._init_group(*args)
+
+
+def _replace_step(optimizer):
+    optimizer.step = lambda: None
+
+
+def _couple(optimizer):
+    optimizer.param_groups[0]["decoupled_weight_decay"] = False
+
+
+@pytest.mark.parametrize("kind, change, said", [
+    (torch.optim.SGD, lambda o: o.register_step_pre_hook(lambda *_: None), "hook on its step"),
+    (torch.optim.SGD, lambda o: o.register_step_post_hook(lambda *_: None), "hook on its step"),
+    (torch.optim.SGD, _replace_step, "step was replaced"),
+    (Halved, lambda o: None, "Halved is not known"),
+    (torch.optim.AdamW, _couple, "decoupled_weight_decay is not set"),
+])
+def test_optimizers_that_do_more_than_their_class(kind, change, said):
+    module = nn.Linear(4, 4)
+    optimizer = kind(module.parameters(), 0.1)
+    change(optimizer)
+    with pytest.raises(partita.InputError, match=said):
+        partita.parallelize(module, (torch.ones(4, 4),), optimizer, loss=lambda output, _: output.mean(), ranks=2)
+
+
+def test_schedulers_are_no_other_step():
+    module = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(module.parameters(), 0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    square, x = lambda output, _: output.square().mean(), torch.ones(4, 4)
+    plan = partita.recipe("dp", partita.capture(module, (x,), square), ranks=2)
+    step = partita.parallelize(module, (x,), optimizer, loss=square, plan=plan)
+    step((x,))
+    scheduler.step()
+    step((x,))
+    assert step.metrics.lr == pytest.approx(0.01)
