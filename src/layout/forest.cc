@@ -70,6 +70,7 @@ bool Forest::tie(Product& a, Product& b) {
 
 void Forest::unify(const Product& left, const Product& right) {
   CHECK_EQ(size(left), size(right));
+  if (size(left) == 0) return;  // no elements, no order of them
   Product a = leaves(left), b = leaves(right);
   while (!a.empty() && !b.empty()) {
     // A cut may have refined a leaf that still waits on a stack.

@@ -26,8 +26,8 @@ class Forest {
   /// size.
   void cut(Node leaf, int64_t inner_size);
 
-  /// States that both products number the same elements in the same order. Where sizes do not nest, nothing
-  /// is tied. REQUIRES: equal sizes.
+  /// States that both products number the same elements in the same order. Where sizes do not nest, or
+  /// there are no elements, nothing is tied. REQUIRES: equal sizes.
   void unify(const Product& a, const Product& b);
 
  private:

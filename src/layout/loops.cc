@@ -77,6 +77,7 @@ class LoopFinder {
 
   // Pairs leaves from the inner end; where atoms differ the block up to the next meeting point stays whole.
   void tie_products(std::vector<int> a, std::vector<int> b) {
+    if (std::any_of(a.begin(), a.end(), [&](int p) { return size(p) == 0; })) return tie_empty(a, b);
     while (!a.empty() && !b.empty()) {
       int x = a.back(), y = b.back();
       a.pop_back();
@@ -96,6 +97,18 @@ class LoopFinder {
         freeze(z, "sizes do not nest");
       }
     }
+  }
+
+  // Nothing orders the elements of a tensor that has none: only dimensions that are the same on both sides
+  // are.
+  void tie_empty(const std::vector<int>& a, const std::vector<int>& b) {
+    bool same =
+        std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](int x, int y) { return atom(x) == atom(y); });
+    for (size_t i = 0; same && i < a.size(); ++i) tie(a[i], b[i]);
+    for (int p : a)
+      if (!same) freeze(p, "there are no elements");
+    for (int p : b)
+      if (!same) freeze(p, "there are no elements");
   }
 
   // The inner part that both sides share in whole multiples is one loop; what is outside of it stays whole.

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 import partita
 from partita.native import command
@@ -67,3 +68,21 @@ def test_plans_that_were_drawn(name, tmp_path):
     file.write_text(json.dumps(config))
     ran = ask("verify", file, DATA / f"{name}.plan.json", "--dtype", "float64", "--batch", batch, "--seq", length)
     assert ran["equal"] and ran["measured_peak_bytes"] == ran["predicted_peak_bytes"], ran
+
+
+class Nothing(torch.nn.Module):
+    """Views of tensors that have no elements."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4, dtype=torch.float64)
+
+    def forward(self, x):
+        h = self.linear(x)
+        return h.square().mean() + h[:, :0].contiguous().view(0, 3).sum()
+
+
+@pytest.mark.parametrize("recipe", ["dp", "zero3"])
+def test_views_of_nothing(recipe):
+    model = partita.capture(Nothing(), (torch.ones(6, 4, dtype=torch.float64),))
+    assert partita.verify(model, partita.recipe(recipe, model, ranks=2))["equal"]
