@@ -20,7 +20,7 @@ from .huggingface import traceable
 from .inputs import Inputs, arguments_of, check_module
 from .known import Known
 from .losses import apply_loss, find_loss
-from .memory import Kept, check_apart, check_constants_stay, check_named, name_of
+from .memory import Kept, Places, check_apart, check_constants_stay, check_named, name_of
 from .model import Model
 from .origins import RANDOM, ROOT, Origin, Recorder, attach
 from .progress import Progress
@@ -130,9 +130,11 @@ def _trace(module, inputs, loss, recorder, bake, kept, formulas):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}
         args, keywords, rest = arguments_of(module, batch, loss)
         state = {**params, **buffers}
+        places = Places(state.copy())
         # As torch.func.functional_call, but until backward ends: a checkpoint runs its part of the module again there.
         with _reparametrize_module(module, state, tie_weights=True):
             output = module(*args, **keywords)
+            places.check()
             value = _loss_of(output, batch, rest, loss, module)
             if loss is None:
                 recorder.loss_inside_module()

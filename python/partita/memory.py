@@ -107,6 +107,24 @@ class Kept:
                                  "place", CLONE)
 
 
+class Places:
+    """Where tensors lie when forward begins."""
+
+    def __init__(self, tensors: dict):
+        self.tensors, self.at = tensors, {name: _place(value) for name, value in tensors.items()}
+
+    def check(self):
+        """Raises InputError where forward gave one of them other memory: no trace sees that."""
+        for name, value in self.tensors.items():
+            if _place(value) != self.at[name]:
+                raise InputError(name, "forward assigns its .data, which tracing does not see",
+                                 "write to it in place between steps, after step.module(), or compute with a new tensor")
+
+
+def _place(tensor):
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.stride())
+
+
 def _buffer(module, name):
     path, _, leaf = name.rpartition(".")
     return module.get_submodule(path)._buffers.get(leaf)

@@ -370,3 +370,20 @@ class BufferOfGradientNorm(Net):
         gradient, = torch.autograd.grad(h.square().sum(), h, retain_graph=True)
         self.norm = gradient.norm().detach()
         return h / self.norm
+
+
+@odd(capture="forward assigns its .data")
+class BufferDataAssigned(Net):
+    def more(self):
+        self.register_buffer("seen", torch.ones(WIDTH))
+
+    def odd(self, h):
+        self.seen.data = self.seen.data * 0.5
+        return h * self.seen
+
+
+@odd(capture="first.weight.*forward assigns its .data")
+class WeightNormalisedInForward(Net):
+    def odd(self, h):
+        self.first.weight.data = torch.nn.functional.normalize(self.first.weight.data, dim=1)
+        return h
