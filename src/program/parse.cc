@@ -230,7 +230,7 @@ class Reader {
     return out;
   }
 
-  /// Of a class the first rank's; `spans` then gets that of all.
+  /// Reads a box. For a rank class that is its first rank's; `spans` then gets that of all.
   Box box(const JsonIn& in, std::vector<std::vector<SpanBox>>& spans) const {
     if (fold_.empty()) return box(in);
     spans.back().push_back(read_spans(in, fold_));

@@ -285,7 +285,7 @@ constexpr Sample kSamples[] = {
     {"aten._embedding_bag.default", "F[v,h], I(v)[a], I(1)[b], false, 1 -> 4"},
     {"aten._embedding_bag.default", "F[v,h], I(v)[a], I(1)[b], false, 2 -> 4"},
     {"aten._embedding_bag.default", "F[v,h], I(v)[a], I(1)[b], false, 0, false, F[a] -> 4"},
-    // Of one index: which bags several are in, the kernel for float32 reads from all offsets.
+    // One index only: with several, the kernel for float32 reads from all offsets which bags they are in.
     {"aten._embedding_bag_backward.default",
      "F[b,h], I(v)[1], I(1)[1], I(1)[1], I(1)[1], I(1)[1], v, false, 0, false, none"},
     {"aten._embedding_bag_backward.default",

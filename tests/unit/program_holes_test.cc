@@ -246,5 +246,18 @@ TEST(Holes, TheProgramUpdatesByThePlansNumbers) {
   }
 }
 
+// The certificate looked for a length that no shape gives, for ever.
+TEST(Holes, ZerosOfFewerDimensionsAreRefused) {
+  Lowered out = lowered({.optimizer = sgd()});
+  auto [body, at] = find(out, "loss/sum");
+  Instr zeros{.kind = InstrKind::kZeros, .out = {{Space::kLocal, body->locals++}}};
+  out.program.types.push_back({.dtype = DType::kFloat32});
+  zeros.types = {TypeId{static_cast<int32_t>(out.program.types.size()) - 1}};
+  body->instrs[at].in[0] = zeros.out[0];
+  body->instrs[at].drop.push_back(zeros.out[0]);
+  body->instrs.insert(body->instrs.begin() + static_cast<int64_t>(at), zeros);
+  expect_refused(out, "zeros of another rank stand for o");
+}
+
 }  // namespace
 }  // namespace partita
