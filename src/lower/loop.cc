@@ -113,11 +113,13 @@ void CodeWriter::run_loop(int site, Segment segment, int loop, const std::vector
           made[tensor].push_back(reduced_piece(site, segment, axis, id));
           continue;
         }
+        std::optional<DType> as = sum_dtype(tensor);
+        if (as) id = cast(site, segment, id, *as);
         auto [sum, fresh] = sums.try_emplace(tensor);
         if (fresh) {
           Layout layout = value(site, id).layout;
           layout[axis] = AxisLayout{};
-          sum->second = add_value(site, {.tensor = tensor, .layout = layout, .made = segment});
+          sum->second = add_value(site, {.tensor = tensor, .layout = layout, .made = segment, .as = as});
           push(site, segment, {.kind = InstrKind::kZeros, .out = {sum->second}});
         }
         push(site, segment, {.kind = InstrKind::kAdd, .in = {sum->second, id}, .out = {sum->second}});

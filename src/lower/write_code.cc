@@ -233,7 +233,7 @@ void CodeWriter::settle_output(int site, Segment segment, int id) {
   bool accumulate = loops() && layout[time()].kind == AxisLayout::kPartial && wanted_after_[tensor.value];
   auto parameter = parameter_of_.find(tensor);
   std::optional<DType> as = sum_dtype(tensor);
-  if (as && (accumulate || !loops())) id = cast(site, segment, id, *as);
+  if (as && value(site, id).as != as && (accumulate || !loops())) id = cast(site, segment, id, *as);
   if (parameter != parameter_of_.end() && reduced_each_time(parameter->second) && (accumulate || !loops())) {
     Layout cut = split_.updated[parameter->second.value];
     cut[time()] = layout[time()];

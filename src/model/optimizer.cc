@@ -14,16 +14,18 @@ template <class Numbers>
 struct NumberRow {
   const char* key;
   double Numbers::*field;
+  std::optional<double> least = 0;  // torch's own bounds
+  std::optional<double> below = {};
   bool always = true;  // written where it is what is read without it, too
 };
 template <class Numbers>
 constexpr NumberRow<Numbers> kNumbers[] = {{"lr", &Numbers::lr},
-                                           {"beta1", &Numbers::beta1},
-                                           {"beta2", &Numbers::beta2},
+                                           {"beta1", &Numbers::beta1, 0, 1},
+                                           {"beta2", &Numbers::beta2, 0, 1},
                                            {"eps", &Numbers::eps},
                                            {"weight_decay", &Numbers::weight_decay},
                                            {"momentum", &Numbers::momentum},
-                                           {"dampening", &Numbers::dampening, false}};
+                                           {"dampening", &Numbers::dampening, {}, {}, false}};
 
 // What is absent is read as `otherwise`.
 void write_numbers(const OptimizerGroup& numbers, const OptimizerGroup& otherwise, Json& out) {
@@ -33,9 +35,19 @@ void write_numbers(const OptimizerGroup& numbers, const OptimizerGroup& otherwis
 }
 
 template <class Numbers>
+void check_bounds(const JsonIn& in, double value, const NumberRow<Numbers>& row) {
+  if ((!row.least || value >= *row.least) && (!row.below || value < *row.below)) return;
+  in.fail(fmt::format("is {}, needs to be {} or more{}; try {}", value, row.least.value_or(0),
+                      row.below ? fmt::format(" and below {}", *row.below) : "", Numbers{}.*row.field));
+}
+
+template <class Numbers>
 void read_numbers(const JsonIn& in, Numbers& out) {
-  for (const auto& row : kNumbers<Numbers>)
-    if (in.has(row.key)) out.*row.field = in[row.key].number();
+  for (const auto& row : kNumbers<Numbers>) {
+    if (!in.has(row.key)) continue;
+    out.*row.field = in[row.key].number();
+    check_bounds(in[row.key], out.*row.field, row);
+  }
   if (in.has("nesterov")) out.nesterov = in["nesterov"].boolean();
 }
 

@@ -110,6 +110,17 @@ OpView view_of(const Model& model, const Op& op) {
   return view;
 }
 
+namespace {
+
+// Of a sum of no elements every part is the whole sum.
+void freeze_empty_sums(const OpView& op, Relation& relation) {
+  for (const DimRef& dim : relation.reduced)
+    if (const Shape& shape = op.in[dim.operand]; numel(shape) == 0)
+      relation.freeze(dim, "a sum of no elements is not cut");
+}
+
+}  // namespace
+
 Relation relate(const OpView& op) {
   Relation relation;
   const Row* row = find_row(op.op->target);
@@ -122,6 +133,7 @@ Relation relate(const OpView& op) {
   } else {
     freeze_all(op, "no row for this op", relation);
   }
+  freeze_empty_sums(op, relation);
   return relation;
 }
 

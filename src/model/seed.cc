@@ -90,6 +90,7 @@ std::vector<bool> computed_from(const Model& model, TensorId tensor) {
   for (const Op& op : model.ops) {
     std::vector<TensorId> in = inputs_of(op);
     if (std::none_of(in.begin(), in.end(), [&](TensorId id) { return from[id.value]; })) continue;
+    if (const Row* row = find_row(op.target); row && row->shape_alone) continue;
     for (TensorId id : op.outputs)
       if (id) from[id.value] = true;
   }

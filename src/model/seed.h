@@ -14,7 +14,7 @@ TensorId loss_gradient(const Model& model);
 /// Does the op make a one in the dtype of the loss, outside of forward?
 bool may_make_seed(const Model& model, const Op& op);
 
-/// By tensor: is it computed from this one?
+/// By tensor: is it computed from the values of this one?
 std::vector<bool> computed_from(const Model& model, TensorId tensor);
 
 /// Why gradients times a scale cannot be had by scaling the gradient of the loss; empty where they can: every

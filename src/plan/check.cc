@@ -187,6 +187,20 @@ void check_lengths(const Plan& plan, const Model& model, const Atoms& atoms, Fau
                       atoms.names[atom.value], atoms.sizes[atom.value], use.first, use.second));
 }
 
+/// A gradient has addends from all micro-batches: no trained parameter has the dimension that they cut.
+void check_micro_batches(const Plan& plan, const Model& model, const Atoms& atoms, Faults& faults) {
+  if (plan.microbatches < 2) return;
+  AtomId cut = find_atom(model, atoms, plan.microbatch_atom, "loops");
+  for (const auto& [parameter, gradient] : model.gradients)
+    for (const auto& leaves : atoms.dims[parameter.value])
+      if (std::find(leaves.begin(), leaves.end(), cut) != leaves.end()) {
+        faults.push_back(fmt::format(
+            "microbatches: they cut {}, which trained parameter {} has too; use 1 micro-batch",
+            plan.microbatch_atom, whole_name(model, parameter)));
+        return;
+      }
+}
+
 /// Every op can do what the rule that speaks of it says, and no loop is cut into more pieces than it is long.
 void check_exact(const Plan& plan, const Model& model, const Atoms& atoms, Faults& faults) {
   std::vector<ExactSplits> exact;
@@ -311,6 +325,7 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
     check_axis(plan, plan.split[i].axis, fmt::format("split[{}]", i), faults);
     check_pattern(plan.split[i].ops, ops, fmt::format("split[{}]", i), faults);
   }
+  check_micro_batches(plan, model, atoms, faults);
   if (faults.empty()) check_exact(plan, model, atoms, faults);
   for (size_t i = 0; i < plan.split.size() && faults.empty(); ++i)
     check_splittable(plan.split[i], fmt::format("split[{}]", i), model, atoms, faults);

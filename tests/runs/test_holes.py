@@ -125,3 +125,40 @@ def test_schemas_tell_views(batch):
     model = partita.capture(Complex(), batch)
     views = {op["target"]: op.get("view", False) for op in model.ops}
     assert views["aten.view_as_real.default"] and not views["aten._conj.default"]
+
+
+class NoElements(nn.Module):
+    """Adds a sum of no elements, of which every part is the whole."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x, y):
+        out = self.fc(x)
+        return nn.functional.mse_loss(out, y) + out[:, :0].sum()
+
+
+@pytest.mark.parametrize("recipe", ["dp", "zero3"])
+def test_a_sum_of_no_elements_counts_once(recipe, batch):
+    model = partita.capture(NoElements(), batch)
+    found = partita.verify(model, partita.recipe(recipe, model, ranks=2), dtype="float64")
+    assert found["equal"], found
+
+
+class PerSample(nn.Module):
+    """Its parameter has a row for every sample of the batch."""
+
+    def __init__(self, samples):
+        super().__init__()
+        self.p = nn.Parameter(drawn(samples, 8))
+
+    def forward(self, x, y):
+        return (self.p * x).square().sum() + y.sum()
+
+
+def test_micro_batches_do_not_cut_a_trained_parameter(batch):
+    model = partita.capture(PerSample(batch["x"].shape[0]), batch)
+    assert partita.verify(model, partita.recipe("dp", model, ranks=2), dtype="float64")["equal"]
+    with pytest.raises(partita.InputError, match="which trained parameter p has too; use 1 micro-batch"):
+        partita.recipe("dp", model, ranks=2, microbatches=2)

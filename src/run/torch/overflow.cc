@@ -27,13 +27,7 @@ double most_of(at::ScalarType type) {
 // Backward is linear in the gradient of the loss: what is computed from it is multiplied by the scale.
 Overflow::Overflow(const Model& model, double loss_scale) : scaled_(model.tensors.size()) {
   scale_.value = loss_scale;
-  if (TensorId seed = loss_gradient(model)) scaled_[seed.value] = true;
-  for (const Op& op : model.ops) {
-    std::vector<TensorId> inputs = inputs_of(op);
-    if (std::none_of(inputs.begin(), inputs.end(), [&](TensorId id) { return scaled_[id.value]; })) continue;
-    for (TensorId output : op.outputs)
-      if (output) scaled_[output.value] = true;
-  }
+  if (TensorId seed = loss_gradient(model)) scaled_ = computed_from(model, seed);
 }
 
 void Overflow::look(const Op& op, const std::vector<at::Tensor>& values) {
