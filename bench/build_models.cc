@@ -3,7 +3,7 @@
 
 #include "model/build/build.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 void build(benchmark::State& state, const char* name) {
@@ -24,6 +24,6 @@ BENCHMARK_CAPTURE(build, llama_3_1_405b, "llama-3.1-405b")->Unit(benchmark::kMil
 BENCHMARK_CAPTURE(build, megatron_1t, "megatron-1t")->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model
 
 BENCHMARK_MAIN();

@@ -10,7 +10,7 @@
 #include "choose_problems.h"
 #include "number_at.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -95,10 +95,10 @@ int speed(uint64_t seed) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::choose
 
 int main(int argc, char** argv) {
-  using namespace partita;
+  using namespace partita::choose;
   auto number = [&](int at, uint64_t fallback) { return number_at(argc, argv, at, fallback); };
   if (argc > 1 && std::strcmp(argv[1], "random") == 0) return random_cases(number(2, 1000), number(3, 1));
   if (argc > 1 && std::strcmp(argv[1], "speed") == 0) return speed(number(2, 1));

@@ -5,7 +5,7 @@
 
 #include "choose/least_budget.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 class Enumerator {
@@ -142,4 +142,4 @@ ChoiceProblem model_problem(const ModelShape& shape, double fullness, uint64_t s
   return problem;
 }
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -4,7 +4,7 @@
 
 #include "choose/problem.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// A small problem of any kind: few or many moments, with or without transients, tied or correlated numbers,
 /// a budget anywhere from too small to ample.
@@ -28,4 +28,4 @@ struct ModelShape {
 /// `fullness`: of the budget, 0 for the fewest bytes and 1 for the most.
 ChoiceProblem model_problem(const ModelShape& shape, double fullness, uint64_t seed);
 
-}  // namespace partita
+}  // namespace partita::choose

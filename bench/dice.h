@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <random>
 
-namespace partita {
+namespace partita::base {
 
 /// Where a mutation finds its place.
 class Dice {
@@ -20,4 +20,4 @@ class Dice {
   std::mt19937_64 random_;
 };
 
-}  // namespace partita
+}  // namespace partita::base

@@ -9,12 +9,12 @@
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "number_at.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 #include "program/check.h"
 #include "program_mutations.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 struct Sample {
@@ -103,7 +103,7 @@ int campaign(int64_t count, uint64_t seed) {
     subjects.push_back(subject(sample));
     const Subject& made = subjects.back();
     std::vector<std::string> wrong =
-        certify(made.prepared.model, made.prepared.atoms, made.folded.program, made.folded.fold);
+        certify::certify(made.prepared.model, made.prepared.atoms, made.folded.program, made.folded.fold);
     fmt::print("{:10} {:3} ranks in {:2} classes{}\n", sample.name,
                classes_by_rank(made.folded.program, made.folded.fold).size(), made.folded.fold.classes.size(),
                wrong.empty() ? "" : ": refused: " + wrong[0]);
@@ -124,12 +124,12 @@ int campaign(int64_t count, uint64_t seed) {
       continue;
     }
     if (same(mutant, subject.folded)) continue;
-    bool folded_right = certify(model, subject.prepared.atoms, mutant.program, mutant.fold).empty();
+    bool folded_right = certify::certify(model, subject.prepared.atoms, mutant.program, mutant.fold).empty();
     (folded_right ? accepted : refused) += 1;
     bool readable = folded_right || check(mutant.program, model, mutant.fold).empty();
     if (!readable) continue;
     std::vector<std::string> wrong =
-        certify(model, subject.prepared.atoms, expand(mutant.program, mutant.fold));
+        certify::certify(model, subject.prepared.atoms, expand(mutant.program, mutant.fold));
     stricter += !folded_right && wrong.empty();
     if (!folded_right || wrong.empty()) continue;
     ++hidden;
@@ -145,9 +145,9 @@ int campaign(int64_t count, uint64_t seed) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  return partita::campaign(partita::number_at(argc, argv, 1, 200), partita::number_at(argc, argv, 2, 1));
+  return partita::prove::campaign(partita::prove::number_at(argc, argv, 1, 200), partita::prove::number_at(argc, argv, 2, 1));
 }

@@ -3,7 +3,7 @@
 
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 /// Actions of a drawn rank, at least `least` of them; null where it has fewer.
@@ -233,4 +233,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> action_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

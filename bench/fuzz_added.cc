@@ -3,7 +3,7 @@
 
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 struct Place {
@@ -258,4 +258,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> added_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

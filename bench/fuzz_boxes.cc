@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 std::vector<Json*> intervals_of(Json& box) {
@@ -39,4 +39,4 @@ bool resize_box(Json& box, Dice& dice) {
   return true;
 }
 
-}  // namespace partita
+}  // namespace partita::base

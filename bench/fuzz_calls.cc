@@ -3,7 +3,7 @@
 
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 bool draw_call(Broken& broken, Site& site) { return draw_site(broken, doing("compute"), site); }
@@ -260,4 +260,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> call_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -1,6 +1,6 @@
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 std::vector<FuzzClass> single_changes() {
@@ -59,4 +59,4 @@ std::vector<FuzzClass> fuzz_classes() {
   return all;
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 
 #include "fuzz_tree.h"
 
-namespace partita {
+namespace partita::model {
 
 /// A way to change a program file. `change` changes one place that the dice choose; false: the file has no
 /// such place, and may then be left half changed.
@@ -31,4 +31,4 @@ std::span<const FuzzClass> fold_changes();
 /// body with others.
 std::vector<FuzzClass> fuzz_classes();
 
-}  // namespace partita
+}  // namespace partita::model

@@ -3,7 +3,7 @@
 
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 Json* fold_of(Broken& broken) { return broken.program.contains("fold") ? &broken.program["fold"] : nullptr; }
@@ -206,4 +206,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> fold_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

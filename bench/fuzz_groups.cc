@@ -3,7 +3,7 @@
 
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 Accept having(const char* key) {
@@ -230,4 +230,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> group_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // The loss scale goes to another tensor than the gradient of the loss.
@@ -161,4 +161,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> known_holes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -3,7 +3,7 @@
 
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 bool any(const Json&) { return true; }
@@ -131,4 +131,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> instruction_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -5,9 +5,9 @@
 #include <exception>
 
 #include "base/error.h"
-#include "program/certificate.h"
+#include "certify/certificate.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 Judgement run(const Subject& subject, const Program& program) {
@@ -39,10 +39,10 @@ Judgement certified(const Subject& subject, const std::string& text, Program& ra
   } catch (const InputError& error) {
     return {Verdict::kUnreadable, error.what()};
   }
-  std::vector<std::string> wrong = certify(model, atoms, read.program, subject.optimizer, read.fold);
+  std::vector<std::string> wrong = certify::certify(model, atoms, read.program, subject.optimizer, read.fold);
   if (!wrong.empty()) return {Verdict::kRefused, wrong[0]};
   ranks = expand(read.program, read.fold);
-  if (!read.fold.empty()) wrong = certify(model, atoms, ranks, subject.optimizer);
+  if (!read.fold.empty()) wrong = certify::certify(model, atoms, ranks, subject.optimizer);
   if (!wrong.empty()) return {Verdict::kWrong, "classes are accepted, ranks are not: " + wrong[0]};
   return {Verdict::kUnconfirmed, ""};
 }
@@ -60,4 +60,4 @@ bool is_accepted(const Subject& subject, const std::string& text) {
   return certified(subject, text, ranks).verdict == Verdict::kUnconfirmed;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -4,7 +4,7 @@
 
 #include "fuzz_subjects.h"
 
-namespace partita {
+namespace partita::run {
 
 /// What became of a broken program.
 enum class Verdict { kUnreadable, kRefused, kSame, kStopped, kUnconfirmed, kWrong };
@@ -21,4 +21,4 @@ Judgement judge(const Subject& subject, const std::string& text);
 /// Does the certificate accept the file? Nothing is run.
 bool is_accepted(const Subject& subject, const std::string& text);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -4,7 +4,7 @@
 #include "fuzz_boxes.h"
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 using Key = std::pair<std::string, int>;  // tensor, state
@@ -194,4 +194,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> load_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

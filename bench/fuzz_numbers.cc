@@ -1,7 +1,7 @@
 // Changes of the numbers of the optimizer, of precision, and of counts.
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 bool change_number(Json& object, Dice& dice) {
@@ -100,4 +100,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> number_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

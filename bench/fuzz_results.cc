@@ -2,7 +2,7 @@
 #include "fuzz_boxes.h"
 #include "fuzz_classes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 bool draw_result(Broken& broken, size_t& rank, size_t& result) {
@@ -108,4 +108,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> result_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 #include "fuzz_classes.h"
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 const Op* op_of(const Broken& broken, const Json& instr) {
@@ -239,4 +239,4 @@ constexpr FuzzClass kChanges[] = {
 
 std::span<const FuzzClass> storage_changes() { return kChanges; }
 
-}  // namespace partita
+}  // namespace partita::model

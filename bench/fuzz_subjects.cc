@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "model/build/build.h"
-#include "model/retype.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "model/rewrite/retype.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 /// Steps of a few small layers: what a mutant costs is mostly reading its file.
@@ -162,7 +162,7 @@ Subject made(const Row& row, const std::string& name, const Model& whole, bool i
                           .tolerance = tolerance_of(row.dtype)}};
   PhaseLog log;
   out.text = row.folded ? to_json(lower_folded(out.prepared, plan), out.prepared.model)
-                        : to_json(lower(out.prepared, plan, log), out.prepared.model);
+                        : to_json(lower::lower(out.prepared, plan, log), out.prepared.model);
   out.tree = parse_json(out.text, name);
   out.text = out.tree.dump();
 #ifdef PARTITA_CAN_RUN
@@ -195,4 +195,4 @@ std::vector<Subject> fuzz_subjects(const std::vector<std::string>& model_files) 
   return subjects;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -7,7 +7,7 @@
 #include "lower/lower.h"
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 
 /// A program to break, as a file, with what judges a broken one.
 struct Subject {
@@ -24,4 +24,4 @@ struct Subject {
 /// The programs of the table in fuzz_subjects.cc, and some of every captured model file.
 std::vector<Subject> fuzz_subjects(const std::vector<std::string>& model_files);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kCollectives[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
@@ -182,4 +182,4 @@ int draw_in(Json& list, Dice& dice, const Accept& accept) {
   return found.empty() ? -1 : dice.pick(found);
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -9,7 +9,7 @@
 #include "dice.h"
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// A program file that is about to be broken: its JSON tree, the model whose names it uses, and the dice that
 /// choose the place.
@@ -72,4 +72,4 @@ void move_in(Json& list, size_t from, size_t to);
 /// Index of a draw among elements that are accepted; -1: none.
 int draw_in(Json& list, Dice& dice, const Accept& accept);
 
-}  // namespace partita
+}  // namespace partita::model

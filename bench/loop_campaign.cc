@@ -18,12 +18,12 @@
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "number_at.h"
-#include "plan/recipe.h"
-#include "run/hollow.h"
+#include "plan/recipes/recipe.h"
+#include "run/threads/hollow.h"
 #include "schedule/evaluate.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Named {
@@ -60,7 +60,7 @@ class Workshop {
     const Model& model = model_of(schedule, devices, microbatches);
     RecipeSpec spec{.pp = devices, .microbatches = microbatches, .schedule = schedule.name};
     if (schedule.chunks > 1) spec.chunks = schedule.chunks;
-    return lower(model, recipe(model, spec));
+    return lower::lower(model, recipe(model, spec));
   }
 
  private:
@@ -149,13 +149,13 @@ std::vector<Lowered> overlapped() {
         RecipeSpec{.dp = 3, .zero = 3}, RecipeSpec{.dp = 4, .zero = 3, .replicas = 2, .microbatches = 2},
         RecipeSpec{.dp = 2, .tp = 2, .zero = 2}, RecipeSpec{.dp = 2, .pp = 2, .microbatches = 4}}) {
     spec.overlap = true;
-    out.push_back(lower(model, recipe(model, spec)));
+    out.push_back(lower::lower(model, recipe(model, spec)));
   }
   return out;
 }
 
 bool runs_as_simulated(const Program& program, const Timing& timing, const std::string& what) {
-  Trace expected = simulate(program, timing, Contention::kOff);
+  Trace expected = simulate::simulate(program, timing, Contention::kOff);
   HollowRun run(program, {.clock = ClockKind::kVirtual, .timing = timing, .traced = true});
   std::string failure = run.step();
   Trace trace = run.trace();
@@ -245,7 +245,7 @@ int run_emulated(int devices, int microbatches, int rounds, Seconds unit, Messag
              devices, microbatches, show_seconds(unit), rounds);
   for_each_schedule(devices, microbatches, [&](const Named& schedule, const Lowered& lowered) {
     Timing timing = unit_timing(lowered.program, unit, message);
-    double expected = simulate(lowered.program, timing, Contention::kOff).step_seconds;
+    double expected = simulate::simulate(lowered.program, timing, Contention::kOff).step_seconds;
     HollowRun run(lowered.program, {.clock = ClockKind::kEmulated, .timing = timing});
     std::vector<double> measured;
     for (int round = 0; round < rounds; ++round) {
@@ -404,10 +404,10 @@ int run_pipeline(int devices, int microbatches, int rounds) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::cli
 
 int main(int argc, char** argv) {
-  using namespace partita;
+  using namespace partita::cli;
   auto number = [&](int at, uint64_t fallback) {
     return static_cast<int>(number_at(argc, argv, at, fallback));
   };

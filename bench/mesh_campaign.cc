@@ -21,12 +21,12 @@
 #include "model/build/build.h"
 #include "number_at.h"
 #include "plan/form.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
-#include "search/mesh_plan.h"
-#include "search/mesh_strategies.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
+#include "search/mesh/mesh_plan.h"
+#include "search/mesh/mesh_strategies.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -227,9 +227,9 @@ StrategyChoice random_choice(const MeshProblem& problem, const StrategyAnswer& b
       int32_t before = option[v];
       option[v] = static_cast<int32_t>(random() % problem.graph.nodes[v].seconds.size());
       // Not together with what its neighbours take.
-      if (measure(problem.graph, option).seconds == HUGE_VAL) option[v] = before;
+      if (choose::measure(problem.graph, option).seconds == HUGE_VAL) option[v] = before;
     }
-  return measure(problem.graph, option);
+  return choose::measure(problem.graph, option);
 }
 
 int random_plans(const Case& one, uint64_t count, uint64_t seed, const std::string& folder) {
@@ -244,8 +244,8 @@ int random_plans(const Case& one, uint64_t count, uint64_t seed, const std::stri
     std::mt19937_64 random(seed + i);
     Plan plan = write_mesh_plan(step, atoms, problem, random_choice(problem, best, random));
     if (!folder.empty()) write_file(fmt::format("{}/{}.json", folder, i), to_json(plan));
-    Lowered lowered = lower(model, parse_plan(to_json(plan), "plan"));
-    std::vector<std::string> said = certify(lowered.model, lowered.atoms, lowered.program);
+    Lowered lowered = lower::lower(model, parse_plan(to_json(plan), "plan"));
+    std::vector<std::string> said = certify::certify(lowered.model, lowered.atoms, lowered.program);
     if (!said.empty() && ++wrong <= 10) fmt::print("seed {}: {}\n", seed + i, said[0]);
   }
   fmt::print("{} on {}: {} random plans from seed {}, {} not certified\n", one.model, one.mesh, count, seed,
@@ -254,10 +254,10 @@ int random_plans(const Case& one, uint64_t count, uint64_t seed, const std::stri
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::search
 
 int main(int argc, char** argv) {
-  using namespace partita;
+  using namespace partita::search;
   if (argc > 1 && std::strcmp(argv[1], "table") == 0) return table(number_at(argc, argv, 2, 50));
   if (argc > 4 && std::strcmp(argv[1], "random") == 0)
     return random_plans({argv[2], "", argv[3], ""}, number_at(argc, argv, 4, 10), number_at(argc, argv, 5, 1),

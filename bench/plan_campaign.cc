@@ -13,13 +13,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 #include "number_at.h"
 #include "plan_draws.h"
 #include "plan_trial.h"
 #include "run/constants.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 /// PARTITA_CAMPAIGN, or null.
@@ -72,10 +72,10 @@ int campaign(size_t count, uint64_t seed, uint64_t first, const std::vector<Capt
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run
 
 int main(int argc, char** argv) {
-  using namespace partita;
+  using namespace partita::run;
   std::vector<Captured> captured;
   for (int k = 4; k < argc; ++k) {
     Model model = retype(parse_model(read_file(argv[k]), argv[k]), DType::kFloat64);

@@ -9,13 +9,13 @@
 #include "base/names.h"
 #include "layout/atoms.h"
 #include "model/build/build.h"
-#include "model/decompose.h"
-#include "model/retype.h"
+#include "model/rewrite/decompose.h"
+#include "model/rewrite/retype.h"
 #include "plan/design.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 /// Sizes that seldom divide.
@@ -333,4 +333,4 @@ Plan draw_plan(Draw& draw, const DrawnModel& drawn) {
   return plan;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -8,7 +8,7 @@
 #include "plan/plan.h"
 #include "run/host_tensor.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Numbers of one case; the same seed, the same numbers.
 class Draw {
@@ -51,4 +51,4 @@ DrawnModel draw_model(Draw& draw, const std::vector<Captured>& captured);
 /// way, loops, stages and orders of the campaign's own. InputError where it does not apply.
 Plan draw_plan(Draw& draw, const DrawnModel& drawn);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -11,11 +11,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/build/build.h"
-#include "model/retype.h"
-#include "plan/recipe.h"
+#include "model/rewrite/retype.h"
+#include "plan/recipes/recipe.h"
 #include "plan_trial.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 /// A way to use ranks, or something that one rank does differently.
@@ -186,12 +186,12 @@ int table(const std::vector<std::string>& paths, size_t share, size_t shares) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run
 
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   size_t share = 0, shares = 1;
   if (!words.empty() && std::sscanf(words[0].c_str(), "%zu/%zu", &share, &shares) == 2)
     words.erase(words.begin());
-  return partita::table(words, share, shares);
+  return partita::run::table(words, share, shares);
 }

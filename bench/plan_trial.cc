@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "lower/lower.h"
-#include "program/certificate.h"
+#include "certify/certificate.h"
 #include "program/memory.h"
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Single precision has about 1e-7 a term, and what is nearly zero counts for 1e-4 of the largest.
@@ -16,8 +16,8 @@ double tolerance_of(const Model& model) { return model[model.loss].dtype == DTyp
 }  // namespace
 
 Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch, const HostViews& constants) {
-  Lowered tried = lower(model, plan);
-  if (auto wrong = certify(tried.model, tried.atoms, tried.program); !wrong.empty())
+  Lowered tried = lower::lower(model, plan);
+  if (auto wrong = certify::certify(tried.model, tried.atoms, tried.program); !wrong.empty())
     return {"the certificate refuses it: " + wrong[0]};
   VerifyReport report =
       partita_run_api(kRunApiVersion)
@@ -35,4 +35,4 @@ Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch, 
   return {"", report.worst_error};
 }
 
-}  // namespace partita
+}  // namespace partita::run

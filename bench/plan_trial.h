@@ -7,7 +7,7 @@
 #include "run/draw.h"
 #include "run/host_tensor.h"
 
-namespace partita {
+namespace partita::run {
 
 /// What came of one plan.
 struct Trial {
@@ -20,4 +20,4 @@ struct Trial {
 Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch,
                const HostViews& constants = {});
 
-}  // namespace partita
+}  // namespace partita::run

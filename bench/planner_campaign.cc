@@ -17,16 +17,17 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "cli/runtime.h"
+#include "run/runtime.h"
 #include "cluster/library.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 #include "rival_plans.h"
 #include "search/judge.h"
 #include "search/recipes.h"
+#include "search/search.h"
 #include "search/write_plan.h"
 #include "small_models.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 constexpr int kRandomPlans = 100;
@@ -68,7 +69,7 @@ double cpu_seconds() {
 }
 
 Bytes counted_peak(const Model& model, const Plan& plan, Tally& tally) {
-  RunReport report = load_runtime().run(runnable(prove(model, plan)), {.steps = 2});
+  RunReport report = load_runtime().run(runnable(prove::prove(model, plan)), {.steps = 2});
   ++tally.ran;
   return *std::max_element(report.peak_bytes.begin(), report.peak_bytes.end());
 }
@@ -121,7 +122,7 @@ class Budgets {
 
   void at(Bytes memory) {
     double begin = cpu_seconds();
-    SearchResult result = search(model_, {.prices = prices_, .memory = memory});
+    SearchResult result = search::search(model_, {.prices = prices_, .memory = memory});
     tally_.cpu += cpu_seconds() - begin;
     const Known* best = best_within(memory);
     std::string rival = best ? show_seconds(best->seconds) + " " + best->summary : "none";
@@ -261,11 +262,11 @@ int run(const Options& options) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::cli
 
 int main(int argc, char** argv) {
   try {
-    return partita::run(partita::options_of(argc, argv));
+    return partita::cli::run(partita::cli::options_of(argc, argv));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;

@@ -14,13 +14,13 @@
 
 #include "lower/lower.h"
 #include "model/build/build.h"
-#include "model/retype.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "model/rewrite/retype.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 #include "program_mutations.h"
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 struct Sample {
@@ -65,7 +65,7 @@ const VerifyRequest kThreeSteps{.run = {.steps = 3, .batch = {.ignored_labels = 
 
 Subject subject(const Sample& sample) {
   Model model = retype(build_model(*find_preset(sample.preset), {.batch = sample.batch}), DType::kFloat64);
-  Subject made{sample, model, lower(model, recipe(model, sample.spec)), {}};
+  Subject made{sample, model, lower::lower(model, recipe(model, sample.spec)), {}};
 #ifdef PARTITA_CAN_RUN
   made.expected = partita_run_api(kRunApiVersion)->reference({model, sample.spec.optimizer}, kThreeSteps.run);
 #endif
@@ -97,7 +97,7 @@ class Campaign {
     for (const Sample& sample : kSamples) {
       subjects_.push_back(subject(sample));
       const Lowered& lowered = subjects_.back().lowered;
-      std::vector<std::string> wrong = certify(lowered.model, lowered.atoms, lowered.program);
+      std::vector<std::string> wrong = certify::certify(lowered.model, lowered.atoms, lowered.program);
       if (!wrong.empty()) fmt::print("{} itself is refused: {}\n", sample.name, wrong[0]);
       const bool differs = confirm(subjects_.back(), lowered.program) == Verdict::kMissed;
       if (differs) fmt::print("{} itself differs from one device\n", sample.name);
@@ -152,7 +152,7 @@ class Campaign {
       std::optional<Program> mutant = mutation.make(lowered.program, lowered.model, dice);
       if (!mutant || *mutant == lowered.program) continue;
       if (!seen.insert(std::string(subject.sample.name) + to_json(*mutant, lowered.model)).second) continue;
-      std::vector<std::string> wrong = certify(lowered.model, lowered.atoms, *mutant);
+      std::vector<std::string> wrong = certify::certify(lowered.model, lowered.atoms, *mutant);
       Verdict verdict = wrong.empty() ? confirm(subject, *mutant) : Verdict::kRejected;
       ++tally[int(verdict)];
       if (verdict == Verdict::kMissed || verdict == Verdict::kEquivalent)
@@ -175,7 +175,7 @@ class Campaign {
 };
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -189,5 +189,5 @@ int main(int argc, char** argv) {
       (number++ == 0 ? count : seed) = size_t(std::atoll(argv[i]));
   }
   if (!folder.empty()) std::filesystem::create_directories(folder);
-  return partita::Campaign(count, seed, folder).run();
+  return partita::run::Campaign(count, seed, folder).run();
 }

@@ -20,7 +20,7 @@
 #include "fuzz_classes.h"
 #include "fuzz_judge.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr const char* kVerdicts[] = {"unreadable", "rejected", "equivalent", "stopped", "accepted", "missed"};
@@ -207,11 +207,11 @@ Options options_of(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  partita::Options options = partita::options_of(argc, argv);
+  partita::run::Options options = partita::run::options_of(argc, argv);
   if (!options.folder.empty()) std::filesystem::create_directories(options.folder);
-  return partita::Campaign(options).run();
+  return partita::run::Campaign(options).run();
 }

@@ -7,7 +7,7 @@
 
 #include "program_mutants.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 using Broken = std::optional<Program>;
@@ -725,4 +725,4 @@ constexpr Mutation kMutations[] = {
 
 std::span<const Mutation> mutations() { return kMutations; }
 
-}  // namespace partita
+}  // namespace partita::program

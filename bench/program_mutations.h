@@ -6,7 +6,7 @@
 #include "dice.h"
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// A way to break a Program that a lowering, or a person, could fall into. `make` changes one place that the
 /// dice choose; nothing where the Program has no such place. The mutant runs, hangs or is malformed; now and
@@ -19,4 +19,4 @@ struct Mutation {
 /// The seventeen classes of silent faults.
 std::span<const Mutation> mutations();
 
-}  // namespace partita
+}  // namespace partita::program

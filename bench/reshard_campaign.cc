@@ -8,9 +8,9 @@
 #include <ctime>
 #include <numeric>
 
-#include "layout/reshard/boxes.h"
-#include "layout/reshard/cache.h"
-#include "layout/reshard/reshard.h"
+#include "reshard/boxes.h"
+#include "reshard/cache.h"
+#include "reshard/reshard.h"
 #include "reshard_counts_first.h"
 #include "reshard_execute.h"
 #include "reshard_floor.h"

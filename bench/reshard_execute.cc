@@ -9,12 +9,15 @@
 #include <random>
 #include <tuple>
 
-#include "layout/reshard/script.h"
+#include "reshard/script.h"
 #include "run/host_tensor.h"
 #include "run/threads/crew.h"
 #include "run/threads/thread_communicator.h"
 
 namespace partita::reshard {
+
+using namespace run;
+
 namespace {
 
 using Values = std::vector<int64_t>;
@@ -143,7 +146,7 @@ std::string play_all(std::deque<Player>& players) {
   World world(ranks);
   std::map<std::tuple<int32_t, int32_t, int64_t>, int32_t> transfers;
   for (Player& player : players) player.number(transfers);
-  partita::Exchange exchange(world, static_cast<int32_t>(transfers.size()));
+  run::Exchange exchange(world, static_cast<int32_t>(transfers.size()));
   RealClock clock;
   std::deque<Timeline> times;
   std::deque<ThreadCommunicator> comms;

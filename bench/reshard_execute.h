@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "layout/reshard/reshard.h"
+#include "reshard/reshard.h"
 
 namespace partita::reshard {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "layout/reshard/exchange.h"
+#include "reshard/exchange.h"
 
 namespace partita::reshard {
 namespace {

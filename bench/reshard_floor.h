@@ -1,6 +1,6 @@
 #pragma once
 
-#include "layout/reshard/problem.h"
+#include "reshard/problem.h"
 
 namespace partita::reshard {
 

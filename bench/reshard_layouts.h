@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "layout/reshard/problem.h"
+#include "reshard/problem.h"
 
 namespace partita::reshard {
 

@@ -6,10 +6,13 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "layout/reshard/conversion.h"
-#include "lower/reshard.h"
+#include "reshard/conversion.h"
+#include "lower/convert.h"
 
 namespace partita::reshard {
+
+using namespace lower;
+
 namespace {
 
 /// Every layout of a 2-D tensor on these axes; the time axis stays whole.

@@ -5,14 +5,14 @@
 #include <random>
 
 #include "base/error.h"
-#include "search/device_choice.h"
+#include "estimate/device_choice.h"
 #include "search/judge.h"
-#include "search/parallel.h"
+#include "base/parallel.h"
 #include "search/recipes.h"
 #include "search/textbook.h"
 #include "search/write_plan.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 std::vector<Plan> recipe_plans(const Model& model, CostBook& costs, const Prices& prices) {
@@ -87,4 +87,4 @@ std::vector<Known> rivals(const Model& model, const Prices& prices, int random, 
   return simulated(model, prices, plans);
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "profile/prices.h"
+#include "cost/prices.h"
 
-namespace partita {
+namespace partita::search {
 
 /// What a plan takes, lowered and simulated.
 struct Known {
@@ -21,4 +21,4 @@ std::vector<Known> simulated(const Model& model, const Prices& prices, const std
 /// are cut anywhere between units, each parameter stored and each module computed again as it comes.
 std::vector<Known> rivals(const Model& model, const Prices& prices, int random, uint32_t seed);
 
-}  // namespace partita
+}  // namespace partita::search

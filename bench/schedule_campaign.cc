@@ -20,10 +20,10 @@
 #include <string>
 
 #include "schedule/evaluate.h"
-#include "schedule/search.h"
+#include "schedule/search/search.h"
 #include "schedule_problems.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 double cpu_seconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
@@ -264,19 +264,19 @@ int small(int count) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::schedule
 
 int main(int argc, char** argv) {
-  using partita::Placement;
+  using partita::schedule::Placement;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a campaign is long: show what it has so far
   std::string what = argc > 1 ? argv[1] : "";
   int count = argc > 2 ? std::atoi(argv[2]) : 200;
   unsigned seed = argc > 3 ? unsigned(std::atoi(argv[3])) : 1;
-  if (what == "gap") return partita::gap(count, seed, {Placement::kLinear, Placement::kLoop}) > 0;
-  if (what == "folded") return partita::gap(count, seed, {Placement::kZigzag, Placement::kBidirectional}), 0;
-  if (what == "uneven") return partita::uneven(count, seed) > 0;
-  if (what == "open") return partita::open_choice(count, seed) > 0;
-  if (what == "small") return partita::small(count) > 0;
+  if (what == "gap") return partita::schedule::gap(count, seed, {Placement::kLinear, Placement::kLoop}) > 0;
+  if (what == "folded") return partita::schedule::gap(count, seed, {Placement::kZigzag, Placement::kBidirectional}), 0;
+  if (what == "uneven") return partita::schedule::uneven(count, seed) > 0;
+  if (what == "open") return partita::schedule::open_choice(count, seed) > 0;
+  if (what == "small") return partita::schedule::small(count) > 0;
   fmt::print(stderr, "schedule_campaign gap|folded|uneven|open|small [COUNT] [SEED]\n");
   return 2;
 }

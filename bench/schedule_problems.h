@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "schedule/search.h"
+#include "schedule/search/search.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// A pipeline of equal stages, F = I = W = 1 for a chunk and no transfers.
 inline SearchProblem uniform_problem(Placement placement, int devices, int chunks, int microbatches,
@@ -34,4 +34,4 @@ inline std::vector<SearchProblem> small_problems() {
   return all;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 /// Those that the library has no small preset of.
@@ -39,4 +39,4 @@ const Preset& small_or_preset(std::string_view name) {
   return *preset;
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 
 #include "model/build/build.h"
 
-namespace partita {
+namespace partita::model {
 
 /// Small models of eight architectures, for campaigns that run them.
 inline constexpr const char* kSmallModels[] = {"gpt2-tiny", "llama-tiny",        "mixtral-tiny",
@@ -14,4 +14,4 @@ inline constexpr const char* kSmallModels[] = {"gpt2-tiny", "llama-tiny",       
 /// One of them, or a preset of the library. InputError where there is none of this name.
 const Preset& small_or_preset(std::string_view name);
 
-}  // namespace partita
+}  // namespace partita::model

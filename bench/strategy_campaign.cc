@@ -14,10 +14,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "number_at.h"
-#include "strategy/mps.h"
-#include "strategy/search.h"
+#include "choose/graph/mps.h"
+#include "choose/graph/search.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -197,10 +197,10 @@ int write_mps(uint64_t count, uint64_t seed, const std::string& folder) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::choose
 
 int main(int argc, char** argv) {
-  using namespace partita;
+  using namespace partita::choose;
   auto number = [&](int at, uint64_t fallback) { return number_at(argc, argv, at, fallback); };
   if (argc > 1 && std::strcmp(argv[1], "random") == 0) return random_cases(number(2, 1000), number(3, 1));
   if (argc > 1 && std::strcmp(argv[1], "speed") == 0) return speed(number(2, 1));

@@ -3,11 +3,11 @@
 
 #include "lower/lower.h"
 #include "model/build/build.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 
 int main() {
-  partita::Model model = partita::build_model(*partita::find_preset("gpt2-tiny"));
-  partita::Plan plan = partita::recipe(model, {.tp = 2});
-  partita::Lowered lowered = partita::lower(model, plan);
+  partita::model::Model model = partita::model::build_model(*partita::model::find_preset("gpt2-tiny"));
+  partita::plan::Plan plan = partita::plan::recipe(model, {.tp = 2});
+  partita::lower::Lowered lowered = partita::lower::lower(model, plan);
   std::printf("%s: %zu ops, %zu ranks\n", model.name.c_str(), model.ops.size(), lowered.program.ranks.size());
 }

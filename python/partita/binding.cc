@@ -23,7 +23,7 @@
 #include "run/torch/workspace.h"
 #include "verify_here.h"
 
-namespace partita {
+namespace partita::python {
 namespace {
 
 using TensorDict = std::map<std::string, at::Tensor>;
@@ -86,7 +86,7 @@ Session open_session(const std::string& model_json, const TensorDict& weights, c
     return Session({model, program, leaves}, given.views(),
                    {.threads_per_rank = threads_for(1, threads), .recoverable = recoverable});
   }
-  Proved proved = prove(model, parse_plan(plan_json, "plan"));
+  Proved proved = prove::prove(model, parse_plan(plan_json, "plan"));
   size_t ranks = proved.lowered().program.ranks.size();
   return Session(runnable(proved), given.views(),
                  {.threads_per_rank = threads_for(ranks, threads), .recoverable = recoverable});
@@ -218,10 +218,10 @@ void bind_design(py::module_& m) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::python
 
 PYBIND11_MODULE(_partita, m) {
-  using namespace partita;
+  using namespace partita::python;
   py::object errors = py::module_::import("partita.errors");
   // They are the package's own classes, whoever throws them.
   static py::object* input = new py::object(errors.attr("InputError"));

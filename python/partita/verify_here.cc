@@ -2,12 +2,12 @@
 
 #include "base/error.h"
 #include "model/inferred.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 #include "program/assumed.h"
 #include "program/memory.h"
 #include "run/runnable.h"
 
-namespace partita {
+namespace partita::python {
 namespace {
 
 /// Where to look in the plan's program is what a lowered one device says; that something differs, the
@@ -15,13 +15,13 @@ namespace {
 std::optional<WrongOp> locate(const Proved& tried, const Plan& plan, const Model& model,
                               const VerifyRequest& request) {
   const Model& stated = tried.lowered().model;
-  Proved one = prove(stated, one_device_plan(stated, plan.optimizer));
+  Proved one = prove::prove(stated, one_device_plan(stated, plan.optimizer));
   return partita_run_api(kRunApiVersion)->locate(known_step(tried), known_step(one), model, request);
 }
 
 Json verify_plan(const Model& model, const Plan& plan, const VerifyRequest& request) {
   const RunApi& api = *partita_run_api(kRunApiVersion);
-  Proved proved = prove(model, plan);
+  Proved proved = prove::prove(model, plan);
   const Lowered& tried = proved.lowered();
   Verdict verdict{.report = api.verify(runnable(proved), {model, plan.optimizer}, request),
                   .assumed = assumed_rows(tried.model, tried.program)};
@@ -40,4 +40,4 @@ Json verify_here(const std::string& model, const std::string& plan, const HostVi
   return verify_plan(step, parse_plan(plan, "plan"), verify_request(step, constants, flags.settings));
 }
 
-}  // namespace partita
+}  // namespace partita::python

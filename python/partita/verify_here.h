@@ -5,7 +5,9 @@
 #include "base/json.h"
 #include "run/verdict.h"
 
-namespace partita {
+namespace partita::python {
+
+using namespace measure;
 
 /// As the flags of the verb `verify`.
 struct VerifyFlags {
@@ -19,4 +21,4 @@ struct VerifyFlags {
 Json verify_here(const std::string& model, const std::string& plan, const HostViews& constants,
                  const VerifyFlags& flags);
 
-}  // namespace partita
+}  // namespace partita::python

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace partita {
+namespace partita::base {
 
 void bug(const char* file, int line, const std::string& text) {
   // Only the part below src/ is of interest, and it is the same on every machine.
@@ -11,4 +11,4 @@ void bug(const char* file, int line, const std::string& text) {
   throw Bug(fmt::format("{}:{}: this must hold and does not: {}", path, line, text));
 }
 
-}  // namespace partita
+}  // namespace partita::base

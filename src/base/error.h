@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <string>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 /// The user gave something wrong. `what()` reads: where: what was found; what was needed; try this.
 /// Commands end with exit code 2.
@@ -36,7 +38,7 @@ template <class... Args>
 
 [[noreturn]] void bug(const char* file, int line, const std::string& text);
 
-}  // namespace partita
+}  // namespace partita::base
 
 // Torch's logging has macros of the same names; a file that includes both includes torch first.
 #undef CHECK
@@ -44,7 +46,7 @@ template <class... Args>
 
 #define CHECK(condition)                                              \
   do {                                                                \
-    if (!(condition)) ::partita::bug(__FILE__, __LINE__, #condition); \
+    if (!(condition)) ::partita::base::bug(__FILE__, __LINE__, #condition); \
   } while (0)
 
 /// Always on; prints both sides.
@@ -52,5 +54,5 @@ template <class... Args>
   do {                                                                                                  \
     if (const auto& lhs_ = (a); true)                                                                   \
       if (const auto& rhs_ = (b); !(lhs_ == rhs_))                                                      \
-        ::partita::bug(__FILE__, __LINE__, fmt::format("{} == {}: {} against {}", #a, #b, lhs_, rhs_)); \
+        ::partita::base::bug(__FILE__, __LINE__, fmt::format("{} == {}: {} against {}", #a, #b, lhs_, rhs_)); \
   } while (0)

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ void flush_out() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail_out(errno ? errno : EIO);
 }
 
-}  // namespace partita
+}  // namespace partita::base

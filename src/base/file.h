@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 /// The bytes of a file; InputError if it cannot be read.
 std::string read_file(const std::string& path);
@@ -45,4 +47,4 @@ void print_out(std::string_view text);
 /// To be called last: InputError unless all that was printed has been written.
 void flush_out();
 
-}  // namespace partita
+}  // namespace partita::base

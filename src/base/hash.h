@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 /// FNV-1a: no security is needed, only the same answer on every machine.
 constexpr uint64_t hash_of(std::string_view text) {
@@ -12,4 +14,4 @@ constexpr uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-}  // namespace partita
+}  // namespace partita::base

@@ -3,7 +3,9 @@
 #include <compare>
 #include <cstdint>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 /// An index that cannot be confused with another kind of index. Default: no value.
 /// Example: `TensorId t{3}; tensors[t.value]`.
@@ -15,4 +17,4 @@ struct Id {
   auto operator<=>(const Id&) const = default;
 };
 
-}  // namespace partita
+}  // namespace partita::base

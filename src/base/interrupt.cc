@@ -1,6 +1,6 @@
 #include "base/interrupt.h"
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 // Each thread has its own flag, so two searches of one process are interrupted separately. An argument would
@@ -19,4 +19,4 @@ void check_interrupt() {
   if (flag_of_thread && flag_of_thread->load(std::memory_order_relaxed)) throw Interrupted("interrupted");
 }
 
-}  // namespace partita
+}  // namespace partita::base

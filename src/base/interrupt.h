@@ -3,7 +3,9 @@
 #include <atomic>
 #include <stdexcept>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 /// Work was given up since somebody asked for it. Commands end with exit code 130, as shells expect it.
 struct Interrupted : std::runtime_error {
@@ -31,4 +33,4 @@ InterruptFlag interrupt_flag();
 /// Throws Interrupted once the flag is set. Costs a few loads: for loops whose body does more than that.
 void check_interrupt();
 
-}  // namespace partita
+}  // namespace partita::base

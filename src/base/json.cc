@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/names.h"
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 constexpr int kMaxDepth = 200;
@@ -211,4 +211,4 @@ std::vector<std::string> JsonIn::texts() const {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::base

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 using Json = nlohmann::ordered_json;
 
@@ -57,4 +59,4 @@ class JsonIn {
   std::shared_ptr<const std::string> file_;
 };
 
-}  // namespace partita
+}  // namespace partita::base

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 /// Insertions, deletions, replacements and swaps of neighbours: the four ways to mistype.
@@ -82,4 +82,4 @@ std::string starred(std::string_view name) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::base

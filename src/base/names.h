@@ -4,7 +4,9 @@
 #include <string_view>
 #include <vector>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 /// The known name closest to `name` by edit distance, or "" if none is close enough to be meant.
 std::string nearest(std::string_view name, const std::vector<std::string>& known);
@@ -23,4 +25,4 @@ std::string_view whole_op(std::string_view name);
 /// A pattern for what is called alike but for its numbers. Example: "h.*.mlp.weight" of "h.3.mlp.weight".
 std::string starred(std::string_view name);
 
-}  // namespace partita
+}  // namespace partita::base

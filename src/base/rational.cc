@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 using Wide = __int128;
@@ -95,4 +95,4 @@ Rational parse_rational(std::string_view text, std::string_view where) {
   return Rational(parse_whole(digits, text, where), den);
 }
 
-}  // namespace partita
+}  // namespace partita::base

@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 /// An exact fraction in lowest terms with a positive denominator. Overflow of 64 bits is a Bug, never a wrong
 /// answer. Example: `Rational(1, 3) + Rational(1, 6) == Rational(1, 2)`.
@@ -39,4 +41,4 @@ class Rational {
 /// Reads "3", "-2", "0.05", "6/5". Throws InputError that names `where`.
 Rational parse_rational(std::string_view text, std::string_view where);
 
-}  // namespace partita
+}  // namespace partita::base

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 struct Unit {
@@ -53,4 +53,4 @@ std::string show_seconds(Seconds seconds) {
   return fmt::format("{:.1f} us", seconds * 1e6);
 }
 
-}  // namespace partita
+}  // namespace partita::base

@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::base {
 
 using Bytes = int64_t;
 using Seconds = double;
@@ -17,4 +19,4 @@ std::string show_bytes(Bytes bytes);
 /// "1.23 s", "45.6 ms", "7.8 us".
 std::string show_seconds(Seconds seconds);
 
-}  // namespace partita
+}  // namespace partita::base

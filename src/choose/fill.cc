@@ -5,7 +5,7 @@
 
 #include "choose/relax.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 constexpr int kPasses = 12;
@@ -102,4 +102,4 @@ std::optional<OptionCounts> fill(const Table& table, std::span<const int64_t> ca
   return counts;
 }
 
-}  // namespace partita
+}  // namespace partita::choose

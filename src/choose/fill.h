@@ -5,7 +5,7 @@
 
 #include "choose/table.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// A choice within `capacity`, near the best where `multiplier` is near the best: every class at its cheapest
 /// option under the prices (raised until that fits), then the room that is left filled by value for weight.
@@ -13,4 +13,4 @@ namespace partita {
 std::optional<OptionCounts> fill(const Table& table, std::span<const int64_t> capacity,
                                  std::span<const double> multiplier);
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -5,7 +5,7 @@
 #include "choose/table.h"
 #include "choose/thresholds.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 Bytes peak_of(const ChoiceProblem& problem, const Folded& folded, const OptionCounts& counts,
@@ -111,4 +111,4 @@ LeastBudget least_budget(const ChoiceProblem& problem, int64_t work) {
   return least;
 }
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -2,7 +2,7 @@
 
 #include "choose/search.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// The least budget for which something fits, with a choice that does.
 struct LeastBudget {
@@ -14,4 +14,4 @@ struct LeastBudget {
 /// REQUIRES: as search_choices; the budget of the problem does not matter.
 LeastBudget least_budget(const ChoiceProblem& problem, int64_t work = kChoiceWork);
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -13,7 +13,7 @@
 //   g > 0 (too much):  -(1 + down) * g     down: the same for deviations to fewer bytes
 // since scaling the prices by 1 - up or 1 + down leaves the base the cheapest of those operators.
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 constexpr double kRounding = 1e-12;  // of a sum of seconds
@@ -379,4 +379,4 @@ ListedChoices search_lists(const Table& table, std::span<const int64_t> capacity
   return Lists<8>(table, capacity, relaxed, below, work).run(spent);
 }
 
-}  // namespace partita
+}  // namespace partita::choose

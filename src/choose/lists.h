@@ -5,7 +5,7 @@
 
 #include "choose/relax.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// What a search by lists found below a given value.
 struct ListedChoices {
@@ -22,4 +22,4 @@ struct ListedChoices {
 ListedChoices search_lists(const Table& table, std::span<const int64_t> capacity, const Relaxed& relaxed,
                            double below, int64_t work, int64_t& spent);
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "choose/problem.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 // Sums of bytes stay whole in 64 bits, and exact in a double but for what rounds away in 1e-16.
@@ -143,4 +143,4 @@ ChoiceFile parse_choices(std::string_view text, const std::string& where) {
   return file;
 }
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::choose {
 
 Bytes Choice::worst_peak() const { return *std::max_element(peak.begin(), peak.end()); }
 
@@ -35,4 +35,4 @@ Choice measure(const ChoiceProblem& problem, ChoiceCounts counts) {
   return choice;
 }
 
-}  // namespace partita
+}  // namespace partita::choose

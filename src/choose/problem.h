@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "choose/resource_prices.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// One way to store or run an operator. Bytes are by moment, as `ChoiceProblem::held`.
 struct ChoiceOption {
@@ -61,4 +61,4 @@ struct ChoiceFile {
 };
 ChoiceFile parse_choices(std::string_view text, const std::string& where);
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -5,7 +5,7 @@
 
 #include "choose/resource_prices.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 /// Some moment alone cannot hold even the fewest bytes of every class.
@@ -90,4 +90,4 @@ std::optional<Relaxed> relax(const Table& table, std::span<const int64_t> capaci
   return Relaxed{prices->multiplier, prices->bound};
 }
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -6,7 +6,7 @@
 
 #include "choose/table.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// Every class at the option that is cheapest when a byte at moment t costs `multiplier[t]` seconds; of equal
 /// ones the one with fewer weighted bytes.
@@ -31,4 +31,4 @@ struct Relaxed {
 std::optional<Relaxed> relax(const Table& table, std::span<const int64_t> capacity,
                              std::span<const double> hint = {});
 
-}  // namespace partita
+}  // namespace partita::choose

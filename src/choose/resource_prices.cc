@@ -12,7 +12,7 @@
 // pivot. Whatever rounding does to the pivots, the answer is safe: the bound is evaluated from the
 // multipliers.
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 constexpr double kTiny = 1e-11;
@@ -244,4 +244,4 @@ std::optional<ResourcePrices> find_prices(const PriceOracle& oracle, std::span<c
   return Master(oracle, capacity, seconds_scale).run(hint);
 }
 
-}  // namespace partita
+}  // namespace partita::choose

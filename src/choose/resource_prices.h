@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace partita {
+namespace partita::choose {
 
 /// Resources that can be priced at once.
 inline constexpr size_t kMaxMoments = 8;
@@ -36,4 +36,4 @@ struct ResourcePrices {
 std::optional<ResourcePrices> find_prices(const PriceOracle& oracle, std::span<const int64_t> capacity,
                                           double seconds_scale, std::span<const double> hint = {});
 
-}  // namespace partita
+}  // namespace partita::choose

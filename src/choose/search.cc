@@ -14,7 +14,7 @@
 // may be as many thresholds as options, so ranges of them are bounded together (options as for the highest,
 // budget as for the lowest) and cut in two only while their bound is below the best choice known.
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 constexpr double kRounding = 1e-12;  // of a sum of seconds
@@ -159,4 +159,4 @@ ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work, double e
   return Search(problem, work, enough, below).run();
 }
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -5,7 +5,7 @@
 
 #include "choose/problem.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// Partial choices looked at before a search settles for what it has.
 inline constexpr int64_t kChoiceWork = 1'000'000;
@@ -29,4 +29,4 @@ struct ChoiceAnswer {
 ChoiceAnswer search_choices(const ChoiceProblem& problem, int64_t work = kChoiceWork, double enough = 0,
                             Seconds below = HUGE_VAL);
 
-}  // namespace partita
+}  // namespace partita::choose

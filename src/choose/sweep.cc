@@ -6,7 +6,7 @@
 
 #include "choose/least_budget.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 double rate(const ChoiceProblem& problem, Seconds seconds) {
@@ -46,4 +46,4 @@ Sweep sweep_choices(const std::vector<ChoiceProblem>& problems, int64_t work) {
   return sweep;
 }
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -2,7 +2,7 @@
 
 #include "choose/search.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// One problem of a sweep.
 struct SweepEntry {
@@ -22,4 +22,4 @@ struct Sweep {
 /// REQUIRES: as search_choices; samples above 0.
 Sweep sweep_choices(const std::vector<ChoiceProblem>& problems, int64_t work = kChoiceWork);
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 bool same(const ChoiceOption& a, const ChoiceOption& b) {
@@ -132,4 +132,4 @@ Table restrict(const Table& table, std::span<const int64_t> most) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::choose

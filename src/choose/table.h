@@ -6,7 +6,7 @@
 
 #include "choose/problem.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// Operators with equal options are one class.
 struct TableClass {
@@ -50,4 +50,4 @@ ChoiceCounts unfold(const Folded& folded, const ChoiceProblem& problem, const Op
 /// everything; its `limits` are then of no more use. A class may end without options.
 Table restrict(const Table& table, std::span<const int64_t> most);
 
-}  // namespace partita
+}  // namespace partita::choose

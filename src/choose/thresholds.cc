@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::choose {
 namespace {
 
 std::vector<int64_t> pick(const Thresholds& thresholds, const std::vector<int32_t>& at) {
@@ -59,4 +59,4 @@ std::vector<int64_t> highest(const Thresholds& thresholds, const ThresholdBox& b
   return pick(thresholds, box.high);
 }
 
-}  // namespace partita
+}  // namespace partita::choose

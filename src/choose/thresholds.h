@@ -5,7 +5,7 @@
 
 #include "choose/table.h"
 
-namespace partita {
+namespace partita::choose {
 
 /// Ranges of transients by limit: positions in the sorted list of those that occur.
 struct ThresholdBox {
@@ -29,4 +29,4 @@ std::pair<ThresholdBox, ThresholdBox> halves(const ThresholdBox& box);
 std::vector<int64_t> lowest(const Thresholds& thresholds, const ThresholdBox& box);
 std::vector<int64_t> highest(const Thresholds& thresholds, const ThresholdBox& box);
 
-}  // namespace partita
+}  // namespace partita::choose

@@ -9,12 +9,12 @@
 #include "base/file.h"
 #include "cli/checks.h"
 #include "cli/inputs.h"
-#include "cli/measure_plans.h"
+#include "measure/sample_plans.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
-#include "model/retype.h"
-#include "profile/calibration_steps.h"
+#include "model/rewrite/retype.h"
+#include "cost/calibration_steps.h"
 #include "profile/step.h"
 #include "run/constants.h"
 #include "run/host_memory.h"
@@ -22,7 +22,7 @@
 #include "run/threads/measure_transfers.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Options {
@@ -231,7 +231,7 @@ std::vector<Error> errors_of(const std::vector<Probe>& probes, const std::vector
 
 Error error_of(const PlanRun& run, const Cluster& cluster, const Calibration& calibration) {
   auto predicted = [&](const Prices& prices) {
-    return simulate(run.lowered.model, run.lowered.program, prices).step_seconds;
+    return simulate::simulate(run.lowered.model, run.lowered.program, prices).step_seconds;
   };
   return {run.name, run.seconds, predicted(cluster), predicted(Prices(cluster, calibration))};
 }
@@ -332,4 +332,4 @@ void add_calibrate(CLI::App& app, Command& command) {
   app.callback([options, &command] { run(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -4,7 +4,7 @@
 #include "cli/python.h"
 #include "cli/verbs.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// As they were written: Python reads them, and says what is wrong with their values.
@@ -58,4 +58,4 @@ void add_capture(CLI::App& app, Command& command) {
   app.callback([options, &command] { run(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -9,7 +9,7 @@
 
 #include "base/names.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 template <class Number>
@@ -49,4 +49,4 @@ CLI::Validator number(double least, double most) {
   return {wrong, ""};
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace partita {
+namespace partita::cli {
 
 /// Checks of flags that answer as everything else does: what was found, what there is, what is near.
 
@@ -14,4 +14,4 @@ CLI::Validator one_of(std::vector<std::string> words);
 CLI::Validator whole_number(int64_t least, int64_t most = INT64_MAX);
 CLI::Validator number(double least, double most);
 
-}  // namespace partita
+}  // namespace partita::cli

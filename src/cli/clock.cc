@@ -8,7 +8,7 @@
 #include "program/routes.h"
 #include "simulate/price.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 // A machine may be a hundred times slower than the cluster a plan was made for; what takes longer than that
@@ -111,4 +111,4 @@ RunOptions run_options(const ClockInput& input, const Model& model, const Progra
   return options;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

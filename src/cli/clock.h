@@ -1,10 +1,10 @@
 #pragma once
 
 #include "cli/verb.h"
-#include "profile/prices.h"
+#include "cost/prices.h"
 #include "run/options.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// The flags of a verb that runs a Program: which clock, what things take on it, a trace, how long to wait.
 struct ClockInput {
@@ -20,4 +20,4 @@ void add_clock_flags(CLI::App& app, ClockInput& input);
 RunOptions run_options(const ClockInput& input, const Model& model, const Program& program,
                        const Prices& prices, Seconds predicted);
 
-}  // namespace partita
+}  // namespace partita::cli

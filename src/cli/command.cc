@@ -7,7 +7,7 @@
 #include "cli/progress_line.h"
 #include "cli/verb.h"
 
-namespace partita {
+namespace partita::cli {
 
 Command::Command() = default;
 
@@ -50,4 +50,4 @@ void Command::erase_progress() const {
   if (line_) line_->erase();
 }
 
-}  // namespace partita
+}  // namespace partita::cli

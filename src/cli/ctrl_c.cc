@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 // A signal handler reaches nothing but what is static.
@@ -28,4 +28,4 @@ CtrlC::~CtrlC() {
 
 InterruptFlag CtrlC::flag() const { return &pressed; }
 
-}  // namespace partita
+}  // namespace partita::cli

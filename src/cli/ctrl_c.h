@@ -2,7 +2,7 @@
 
 #include "base/interrupt.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// While it lives, Ctrl-C sets a flag instead of ending the process; a second one ends it at once.
 /// REQUIRES: no other one lives.
@@ -16,4 +16,4 @@ class CtrlC {
   InterruptFlag flag() const;
 };
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -4,7 +4,7 @@
 #include "cli/verbs.h"
 #include "cluster/library.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// TFLOP/s of a dtype, or a dash where the device has no rate for it.
@@ -55,4 +55,4 @@ void add_devices(CLI::App& app, Command& command) {
       [cluster, &command] { cluster->empty() ? list_devices(command) : show_cluster(command, *cluster); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

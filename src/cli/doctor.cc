@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "cli/runtime.h"
+#include "run/runtime.h"
 #include "cli/verbs.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Finding {
@@ -88,4 +88,4 @@ void add_doctor(CLI::App& app, Command& command) {
   });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

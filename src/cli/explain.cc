@@ -12,7 +12,7 @@
 #include "search/changes.h"
 #include "search/judge.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Options {
@@ -204,4 +204,4 @@ void add_diff(CLI::App& app, Command& command) {
   app.callback([options, &command] { run_diff(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/names.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// The verb that was being read: `lab schedule` of `partita lab schedule --devces 4`.
@@ -140,4 +140,4 @@ void refuse(const CLI::App& app, const CLI::ParseError& error) {
   input_error("{}: {}; see {} --help", name, in_our_words(verb, error.what()), name);
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -2,7 +2,7 @@
 
 #include "cli/verb.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// Adds --json, --quiet and --progress to a verb, or to the verbs inside it where it is a family (`lab`).
 void add_shared_flags(CLI::App& app, Command& command);
@@ -11,4 +11,4 @@ void add_shared_flags(CLI::App& app, Command& command);
 /// flag.
 [[noreturn]] void refuse(const CLI::App& app, const CLI::ParseError& error);
 
-}  // namespace partita
+}  // namespace partita::cli

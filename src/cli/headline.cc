@@ -7,7 +7,7 @@
 
 #include "cluster/memory_limit.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// What --precision calls a dtype, the better first: bfloat16 needs no loss scale.
@@ -48,4 +48,4 @@ std::string precision_hint(const std::string& dtype, const Cluster& cluster) {
   return "";
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -5,7 +5,7 @@
 #include "cluster/cluster.h"
 #include "model/optimizer.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// What a step computes in and what it keeps beside: "bfloat16, float32 gradients and master weights".
 std::string show_dtype(const std::string& dtype, const OptimizerSpec& optimizer);
@@ -14,4 +14,4 @@ std::string show_dtype(const std::string& dtype, const OptimizerSpec& optimizer)
 /// computes up to 14.8x as fast on H100-80GB". Empty where there is nothing to gain.
 std::string precision_hint(const std::string& dtype, const Cluster& cluster);
 
-}  // namespace partita
+}  // namespace partita::cli

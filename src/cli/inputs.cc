@@ -8,9 +8,9 @@
 #include "cluster/library.h"
 #include "model/build/build.h"
 #include "model/inferred.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// The captured size of dimension `dim` of the batch: of the first batch input that has it. 0 if none has.
@@ -114,4 +114,4 @@ MemoryLimit limit_of(const ClusterInput& input, const Cluster& cluster, Bytes pl
   return memory_limit(cluster, {.memory = input.memory, .reserve = input.reserve, .planned = planned});
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -7,7 +7,7 @@
 #include "cluster/memory_limit.h"
 #include "model/model.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// MODEL of the command line, with the flags that change it.
 struct ModelInput {
@@ -49,4 +49,4 @@ Cluster load(const ClusterInput& input);
 /// What a plan may use of each device. `planned`: the limit that the plan at hand was made for; 0: none.
 MemoryLimit limit_of(const ClusterInput& input, const Cluster& cluster, Bytes planned = 0);
 
-}  // namespace partita
+}  // namespace partita::cli

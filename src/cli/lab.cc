@@ -1,6 +1,6 @@
 #include "cli/lab.h"
 
-namespace partita {
+namespace partita::cli {
 
 void add_lab(CLI::App& app, Command& command) {
   app.require_subcommand(1);
@@ -10,4 +10,4 @@ void add_lab(CLI::App& app, Command& command) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::cli

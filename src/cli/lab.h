@@ -2,7 +2,7 @@
 
 #include "cli/verb.h"
 
-namespace partita {
+namespace partita::cli {
 
 void add_lab_schedule(CLI::App& app, Command& command);
 void add_lab_reshard(CLI::App& app, Command& command);
@@ -20,4 +20,4 @@ inline constexpr Verb kLabs[] = {
     {"race", "really run several plans in turns and say which is fastest", add_lab_race},
 };
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -9,7 +9,7 @@
 #include "cli/checks.h"
 #include "cli/lab.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct ChooseFlags {
@@ -170,4 +170,4 @@ void add_lab_choose(CLI::App& app, Command& command) {
   app.callback([flags, &command] { run(*flags, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -7,13 +7,13 @@
 #include "cli/lab.h"
 #include "cli/plan_input.h"
 #include "cli/pricing.h"
-#include "cli/race.h"
+#include "measure/race.h"
 #include "cluster/library.h"
 #include "run/constants.h"
 #include "run/host_memory.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct RaceFlags {
@@ -35,7 +35,7 @@ Entry entry_of(const std::string& file, const Model& model, const std::string& c
   Proved proved = prove_plan(model, entry.plan, file);
   const Lowered& lowered = proved.lowered();
   Prices prices = prices_of(read_cluster(fmt::format("{}xcpu", entry.plan.ranks())), calibration);
-  entry.predicted = simulate(lowered.model, lowered.program, prices).step_seconds;
+  entry.predicted = simulate::simulate(lowered.model, lowered.program, prices).step_seconds;
   return entry;
 }
 
@@ -106,4 +106,4 @@ void add_lab_race(CLI::App& app, Command& command) {
   app.callback([flags, &command] { run(*flags, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

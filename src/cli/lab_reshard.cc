@@ -4,10 +4,10 @@
 #include "base/error.h"
 #include "cli/lab.h"
 #include "cluster/library.h"
-#include "layout/reshard/boxes.h"
-#include "layout/reshard/reshard.h"
+#include "reshard/boxes.h"
+#include "reshard/reshard.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 using namespace reshard;
@@ -161,4 +161,4 @@ void add_lab_reshard(CLI::App& app, Command& command) {
   app.callback([flags, &command] { run(*flags, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -11,11 +11,11 @@
 #include "base/file.h"
 #include "base/names.h"
 #include "cli/lab.h"
-#include "schedule/bound.h"
+#include "schedule/search/bound.h"
 #include "schedule/csv.h"
 #include "schedule/draw.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 bool is_split(const Schedule& schedule) {
@@ -266,4 +266,4 @@ void add_lab_schedule(CLI::App& app, Command& command) {
   app.callback([flags, &command] { run(*flags, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -5,10 +5,10 @@
 
 #include "cli/verb.h"
 #include "schedule/evaluate.h"
-#include "schedule/pricing.h"
-#include "schedule/search.h"
+#include "schedule/search/pricing.h"
+#include "schedule/search/search.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// The flags of `lab schedule` as given.
 struct ScheduleFlags {
@@ -65,4 +65,4 @@ SearchProblem make_problem(const ScheduleRequest& request, Placement placement, 
 /// `lab schedule --compare`: every schedule at the same costs, cap and transfer.
 void compare_schedules(const ScheduleRequest& request, const Command& command);
 
-}  // namespace partita
+}  // namespace partita::cli

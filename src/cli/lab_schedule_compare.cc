@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cli/lab_schedule.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 // One line of the table: a named schedule in one of its sizes.
@@ -177,4 +177,4 @@ void compare_schedules(const ScheduleRequest& request, const Command& command) {
       to_text(outcomes));
 }
 
-}  // namespace partita
+}  // namespace partita::cli

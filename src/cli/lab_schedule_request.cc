@@ -5,7 +5,7 @@
 #include "base/names.h"
 #include "cli/lab_schedule.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 Rational cost_flag(const std::string& text, const char* flag) {
@@ -239,4 +239,4 @@ Found search_request(const ScheduleRequest& request) {
   return *best;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -11,13 +11,13 @@
 #include "cli/pricing.h"
 #include "cli/training.h"
 #include "lower/lower.h"
-#include "model/retype.h"
-#include "plan/recipe.h"
+#include "model/rewrite/retype.h"
+#include "plan/recipes/recipe.h"
 #include "program/memory.h"
-#include "search/mesh_plan.h"
-#include "strategy/mps.h"
+#include "search/mesh/mesh_plan.h"
+#include "choose/graph/mps.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 constexpr int64_t kMostAxes = 3;
@@ -283,4 +283,4 @@ void add_lab_strategies(CLI::App& app, Command& command) {
   app.callback([flags, &command] { run(*flags, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -17,7 +17,7 @@
 #include "program/assumed.h"
 #include "program/memory.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Options {
@@ -156,4 +156,4 @@ void add_lower(CLI::App& app, Command& command) {
   app.callback([options, &command] { run(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -9,7 +9,7 @@
 #include "cli/verb.h"
 #include "cli/verbs.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 constexpr int kNothingFits = 1, kWrongInput = 2, kRunFailed = 4, kOurBug = 70, kInterrupted = 130;
@@ -66,10 +66,10 @@ int exit_code_of(Work work) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::cli
 
 int main(int argc, char** argv) {
-  using namespace partita;
+  using namespace partita::cli;
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit of sizes is an error like a full disk, not a crash
   int code = exit_code_of([&] { return run(argc, argv); });
   if (code == kWrongInput) return code;  // it may be that nothing can be printed

@@ -10,7 +10,7 @@
 #include "cli/wrong_file.h"
 #include "model/build/build.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,4 +100,4 @@ bool is_built(const std::string& name) {
   return fs::is_regular_file(name) && is_config(name, read_file(name));
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace partita {
+namespace partita::cli {
 
 /// What MODEL of the command line turns out to be.
 enum class ModelKind { kPreset, kConfig, kCaptured };
@@ -19,4 +19,4 @@ ModelFile find_model(const std::string& name);
 /// Is a step built of it, for any batch and sequence length: of a preset or a Hugging Face config?
 bool is_built(const std::string& name);
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -7,7 +7,7 @@
 #include "cli/verbs.h"
 #include "model/build/build.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Options {
@@ -84,4 +84,4 @@ void add_models(CLI::App& app, Command& command) {
       [options, &command] { options->model.file.empty() ? list_models(command) : build(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

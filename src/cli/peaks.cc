@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace partita {
+namespace partita::cli {
 
 std::string show_peaks(const std::vector<Bytes>& peaks) {
   std::string text;
@@ -15,4 +15,4 @@ std::string show_peaks(const std::vector<Bytes>& peaks) {
   return text;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -9,9 +9,9 @@
 #include "cli/wrong_file.h"
 #include "model/build/build.h"
 #include "model/inferred.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 
-namespace partita {
+namespace partita::cli {
 
 namespace {
 
@@ -93,15 +93,15 @@ auto told_of(const std::string& file, Lower lower) {
 }  // namespace
 
 Lowered lower_unproved(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
-  return told_of(file, [&] { return lower(model, plan, log); });
+  return told_of(file, [&] { return lower::lower(model, plan, log); });
 }
 
 Proved prove_plan(const Model& model, const Plan& plan, const std::string& file) {
-  return told_of(file, [&] { return prove(model, plan); });
+  return told_of(file, [&] { return prove::prove(model, plan); });
 }
 
 ProvedClasses prove_plan_classes(const Model& model, const Plan& plan, const std::string& file) {
   return told_of(file, [&] { return prove_classes(model, plan); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

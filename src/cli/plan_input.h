@@ -4,10 +4,10 @@
 #include <string>
 
 #include "cli/inputs.h"
-#include "cli/runtime.h"
+#include "run/runtime.h"
 #include "prove/prove.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// Reads a plan file.
 Plan load_plan(const std::string& file);
@@ -25,4 +25,4 @@ Lowered lower_unproved(const Model& model, const Plan& plan, PhaseLog& log, cons
 Proved prove_plan(const Model& model, const Plan& plan, const std::string& file = "");
 ProvedClasses prove_plan_classes(const Model& model, const Plan& plan, const std::string& file = "");
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -6,9 +6,10 @@
 #include "base/file.h"
 #include "cli/checks.h"
 #include "cli/pricing.h"
-#include "plan/aliases.h"
+#include "plan/recipes/aliases.h"
+#include "search/recipes.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// All sizes of a plan and its schedule.
@@ -112,4 +113,4 @@ void read_batch(const std::string& text, ModelInput& model) {
   model.batch = std::stoll(text);
 }
 
-}  // namespace partita
+}  // namespace partita::cli

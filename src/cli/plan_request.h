@@ -4,7 +4,7 @@
 #include "cli/training.h"
 #include "search/search.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// The flags of a search: cluster, memory, training, what is allowed and pinned, effort.
 struct PlanRequestInput {
@@ -29,4 +29,4 @@ PlanRequest load(const PlanRequestInput& input, ModelInput& model);
 /// Puts a batch given as text into `model`; "auto" and "" leave it. InputError where it is no number.
 void read_batch(const std::string& text, ModelInput& model);
 
-}  // namespace partita
+}  // namespace partita::cli

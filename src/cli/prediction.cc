@@ -10,7 +10,7 @@
 #include "cli/pricing.h"
 #include "cluster/library.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// In rank classes, unless every event is asked for or ranks of one class do not run alike.
@@ -18,9 +18,9 @@ Trace trace_of(const PlanQuestion& question) {
   const auto& [model, plan, prices, file, contention, every_rank] = question;
   auto [prepared, folded] = prove_plan_classes(model, plan, file);
   std::optional<Trace> trace;
-  if (!every_rank) trace = simulate(prepared.model, folded.program, folded.fold, prices, contention);
+  if (!every_rank) trace = simulate::simulate(prepared.model, folded.program, folded.fold, prices, contention);
   return trace ? *std::move(trace)
-               : simulate(prepared.model, expand(folded.program, folded.fold), prices, contention);
+               : simulate::simulate(prepared.model, expand(folded.program, folded.fold), prices, contention);
 }
 
 }  // namespace
@@ -79,4 +79,4 @@ Json to_json(const PlanQuestion& question, const Prediction& prediction) {
   return json;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

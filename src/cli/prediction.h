@@ -2,10 +2,10 @@
 
 #include "cli/inputs.h"
 #include "cli/throughput.h"
-#include "profile/prices.h"
+#include "cost/prices.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// The cluster that a plan is looked at on: the one of the command line, else the plan's own. InputError that
 /// names `where` if there is none.
@@ -39,4 +39,4 @@ Prediction predict(const PlanQuestion& question, const MemoryLimit& limit);
 std::string to_text(const PlanQuestion& question, const Prediction& prediction);
 Json to_json(const PlanQuestion& question, const Prediction& prediction);
 
-}  // namespace partita
+}  // namespace partita::cli

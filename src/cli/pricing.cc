@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-namespace partita {
+namespace partita::cli {
 
 void add_calibration_flag(CLI::App& app, std::string& file) {
   app.add_option("--calibration", file,
@@ -33,4 +33,4 @@ void write_tier(const Prices& prices, Json& json) {
   json["expected_error"] = prices.tier().expected_error;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

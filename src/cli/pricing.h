@@ -1,9 +1,9 @@
 #pragma once
 
 #include "cli/verb.h"
-#include "profile/prices.h"
+#include "cost/prices.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// Adds --calibration to a verb that predicts time. `file` must live until the verb runs.
 void add_calibration_flag(CLI::App& app, std::string& file);
@@ -17,4 +17,4 @@ std::string show_tier(const Prices& prices);
 /// Adds "tier" and "expected_error".
 void write_tier(const Prices& prices, Json& json);
 
-}  // namespace partita
+}  // namespace partita::cli

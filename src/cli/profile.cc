@@ -10,9 +10,9 @@
 #include "cli/training.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
-#include "model/recompute.h"
+#include "model/rewrite/recompute.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Options {
@@ -160,4 +160,4 @@ void add_profile(CLI::App& app, Command& command) {
   app.callback([options, &command] { run(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -7,7 +7,7 @@
 
 #include "cli/pricing.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 constexpr int kColumns = 60;        // of the curve of memory over time
@@ -272,4 +272,4 @@ Json write_profile(const Profiled& p) {
   return json;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "profile/step.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// What a profile was made of, beside the profile itself.
 struct Profiled {
@@ -22,4 +22,4 @@ std::string show_profile(const Profiled& profiled);
 /// The same as JSON, without `seconds_to_profile`.
 Json write_profile(const Profiled& profiled);
 
-}  // namespace partita
+}  // namespace partita::cli

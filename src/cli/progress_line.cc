@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// Between two lines of one phase, and between two drawings of a line that is rewritten.
@@ -72,4 +72,4 @@ size_t ProgressLine::width() const {
   return known ? size.ws_col : kUnknownWidth;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <thread>
 
-namespace partita {
+namespace partita::cli {
 
 /// What a verb is doing, in one place of a stream: `plan: estimating recipes 8 of 2764, best 82.1 s, 3.4 s`.
 /// On a terminal it is one line, written anew at each change and while the seconds go on, cut to its width,
@@ -44,4 +44,4 @@ class ProgressLine {
   std::thread counting_;
 };
 
-}  // namespace partita
+}  // namespace partita::cli

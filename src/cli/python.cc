@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +111,4 @@ void hand_over_to_python(const std::vector<std::string>& words) {
   become(python, arguments);
 }
 
-}  // namespace partita
+}  // namespace partita::cli

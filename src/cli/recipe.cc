@@ -1,4 +1,4 @@
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 
 #include <memory>
 #include <optional>
@@ -17,11 +17,11 @@
 #include "cli/training.h"
 #include "cli/verbs.h"
 #include "lower/lower.h"
-#include "plan/aliases.h"
+#include "plan/recipes/aliases.h"
 #include "plan/form.h"
 #include "schedule/csv.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// A recipe by name gives its own size the ranks that the other sizes leave.
@@ -252,4 +252,4 @@ void add_recipe(CLI::App& app, Command& command) {
   app.callback([options, &command] { run(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 std::string facts_of(const Progress& progress) {
@@ -23,4 +23,4 @@ ShowProgress show_progress(const Command& command) {
   return [&command](const Progress& progress) { command.say(progress.phase, facts_of(progress)); };
 }
 
-}  // namespace partita
+}  // namespace partita::cli

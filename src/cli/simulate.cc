@@ -12,7 +12,7 @@
 #include "cli/pricing.h"
 #include "cli/verbs.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 constexpr int kDoesNotFit = 1;
@@ -55,4 +55,4 @@ void add_simulate(CLI::App& app, Command& command) {
   app.callback([options, &command] { run(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

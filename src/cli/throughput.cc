@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "model/retype.h"
-#include "plan/micro_batch.h"
+#include "model/rewrite/retype.h"
+#include "plan/recipes/micro_batch.h"
 #include "search/batch_sweep.h"
 
-namespace partita {
+namespace partita::cli {
 
 ThroughputOf::ThroughputOf(const Model& model, const Cluster& cluster)
     : model_(model), cluster_(cluster), flops_(model_flops(model)) {
@@ -44,4 +44,4 @@ void write(const Throughput& t, Json& json) {
   json["mfu"] = t.used.mfu;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

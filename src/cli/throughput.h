@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "profile/model_flops.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// What people compare: how fast a step of known seconds is.
 struct Throughput {
@@ -34,4 +34,4 @@ std::string show(const Throughput& throughput);
 /// Adds "micro_batch_size", "tokens_per_second", "tokens_per_second_per_device", "tflops_per_device", "mfu".
 void write(const Throughput& throughput, Json& json);
 
-}  // namespace partita
+}  // namespace partita::cli

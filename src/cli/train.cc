@@ -11,13 +11,13 @@
 #include "cli/training.h"
 #include "cli/verbs.h"
 #include "cluster/library.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 #include "run/constants.h"
 #include "run/host_memory.h"
 #include "search/plan_costs.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Options {
@@ -69,7 +69,7 @@ void run(const Options& options, const Command& command) {
   command.say("lowering and certifying", plan.summary);
   Proved proved = prove_plan(model, plan, options.plan);
   const Lowered& lowered = proved.lowered();
-  Trace trace = simulate(lowered.model, lowered.program, prices);
+  Trace trace = simulate::simulate(lowered.model, lowered.program, prices);
   need_memory("train", needed_bytes(model, trace.peak_bytes), plan.ranks());
   RunRequest request{.steps = options.steps, .seed = options.seed};
   request.options = run_options(options.clock, lowered.model, lowered.program, prices, trace.step_seconds);
@@ -128,4 +128,4 @@ void add_train(CLI::App& app, Command& command) {
   app.callback([options, &command] { run(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -9,7 +9,7 @@
 #include "base/names.h"
 #include "cli/checks.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 /// What people mean by a word: compute and keep parameters in half precision, update a full copy.
@@ -111,4 +111,4 @@ OptimizerSpec load(const TrainingInput& input, ModelInput& model) {
   return optimizer;
 }
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -5,7 +5,7 @@
 #include "cli/inputs.h"
 #include "model/optimizer.h"
 
-namespace partita {
+namespace partita::cli {
 
 /// How a step trains, as flags: --optimizer, --clip, --precision.
 struct TrainingInput {
@@ -23,4 +23,4 @@ OptimizerSpec optimizer_named(const std::string& name);
 /// config.json that names one of them is taken as that --precision, with a note.
 OptimizerSpec load(const TrainingInput& input, ModelInput& model);
 
-}  // namespace partita
+}  // namespace partita::cli

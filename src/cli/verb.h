@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 
-namespace partita {
+namespace partita::cli {
 
 class ProgressLine;
 
@@ -56,4 +56,4 @@ struct Verb {
   void (*add)(CLI::App& app, Command& command);
 };
 
-}  // namespace partita
+}  // namespace partita::cli

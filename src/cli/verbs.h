@@ -2,7 +2,7 @@
 
 #include "cli/verb.h"
 
-namespace partita {
+namespace partita::cli {
 
 void add_models(CLI::App& app, Command& command);
 void add_devices(CLI::App& app, Command& command);
@@ -39,4 +39,4 @@ inline constexpr Verb kVerbs[] = {
     {"doctor", "say what this machine has, and what will and will not work", add_doctor},
 };
 
-}  // namespace partita
+}  // namespace partita::cli

@@ -10,13 +10,13 @@
 #include "model/inferred.h"
 #include "profile/memory.h"
 #include "program/assumed.h"
-#include "program/made.h"
+#include "certify/made.h"
 #include "program/memory.h"
 #include "run/constants.h"
 #include "run/host_memory.h"
 #include "run/verdict.h"
 
-namespace partita {
+namespace partita::cli {
 namespace {
 
 struct Options {
@@ -31,7 +31,7 @@ struct Options {
 std::optional<WrongOp> locate(const Proved& proved, const Plan& plan, const Model& model,
                               const VerifyRequest& request) {
   const Model& stated = proved.lowered().model;
-  Proved one = prove(stated, one_device_plan(stated, plan.optimizer));
+  Proved one = prove::prove(stated, one_device_plan(stated, plan.optimizer));
   return load_runtime().locate(known_step(proved), known_step(one), model, request);
 }
 
@@ -111,4 +111,4 @@ void add_verify(CLI::App& app, Command& command) {
   app.callback([options, &command] { run(*options, command); });
 }
 
-}  // namespace partita
+}  // namespace partita::cli

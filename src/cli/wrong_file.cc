@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::cli {
 
 void refuse_weights(const std::string& file, const std::string& needed) {
   constexpr std::string_view kWeights[] = {".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".onnx", ".gguf"};
@@ -16,4 +16,4 @@ void refuse_plan(const std::string& file, const std::string& text) {
     input_error("{}: this is a plan, and a model is needed here; MODEL comes first, then PLAN", file);
 }
 
-}  // namespace partita
+}  // namespace partita::cli

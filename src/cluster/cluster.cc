@@ -8,7 +8,7 @@
 #include "base/names.h"
 #include "cluster/kernels.h"
 
-namespace partita {
+namespace partita::cluster {
 namespace {
 
 constexpr int kMaxRanks = 1 << 20;
@@ -157,4 +157,4 @@ std::string to_text(const Cluster& cluster) {
   return text;
 }
 
-}  // namespace partita
+}  // namespace partita::cluster

@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 
-namespace partita {
+namespace partita::cluster {
 
 /// One kind of device.
 struct Device {
@@ -86,4 +86,4 @@ Cluster parse_cluster(std::string_view text, std::string_view where);
 /// One paragraph for people: devices, memory, rates, links.
 std::string to_text(const Cluster& cluster);
 
-}  // namespace partita
+}  // namespace partita::cluster

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "cluster/library.h"
 
-namespace partita {
+namespace partita::cluster {
 namespace {
 
 constexpr int64_t kVersion = 1;
@@ -131,4 +131,4 @@ Cluster parse_cluster(std::string_view text, std::string_view where) {
   return cluster;
 }
 
-}  // namespace partita
+}  // namespace partita::cluster

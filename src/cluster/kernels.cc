@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace partita {
+namespace partita::cluster {
 namespace {
 
 // Blocks of 256 x 128 and 150 steps of filling meet 61 measured bf16 products of an A100 (SimuMax, a100_pcie:
@@ -39,4 +39,4 @@ std::vector<std::string> kernel_names() {
   return names;
 }
 
-}  // namespace partita
+}  // namespace partita::cluster

@@ -4,7 +4,9 @@
 #include <string_view>
 #include <vector>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::cluster {
 
 /// How the kernels of a family of devices reach less than the spec sheet says, as PyTorch runs them. Shares
 /// are of what a large product, the memory or the peak reaches.
@@ -23,4 +25,4 @@ struct KernelRow {
 const KernelRow* find_kernels(std::string_view name);
 std::vector<std::string> kernel_names();
 
-}  // namespace partita
+}  // namespace partita::cluster

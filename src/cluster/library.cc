@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/names.h"
 
-namespace partita {
+namespace partita::cluster {
 namespace {
 
 /// Vendors' figures. Zero: not offered, or not known.
@@ -157,4 +157,4 @@ Cluster library_cluster(std::string_view name, int nodes, int devices_per_node, 
   return cluster;
 }
 
-}  // namespace partita
+}  // namespace partita::cluster

@@ -2,7 +2,7 @@
 
 #include "cluster/cluster.h"
 
-namespace partita {
+namespace partita::cluster {
 
 /// Names of the shipped device library, in its order.
 std::vector<std::string> device_names();
@@ -17,4 +17,4 @@ Cluster library_cluster(std::string_view name, int nodes, int devices_per_node, 
 /// file.
 Cluster read_cluster(const std::string& argument);
 
-}  // namespace partita
+}  // namespace partita::cluster

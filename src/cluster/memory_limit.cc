@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::cluster {
 namespace {
 
 /// A number without a unit below this is a number of GiB whose unit was forgotten: no step fits in it.
@@ -91,4 +91,4 @@ std::string show_fit(const MemoryLimit& limit, Bytes peak) {
   return fmt::format("does not fit: {} over {}", show_bytes(peak - limit.limit), show_bytes(limit.limit));
 }
 
-}  // namespace partita
+}  // namespace partita::cluster

@@ -4,7 +4,7 @@
 
 #include "cluster/cluster.h"
 
-namespace partita {
+namespace partita::cluster {
 
 /// Is it a CPU, of the library or of a file that calls it so? Everything else is an accelerator.
 bool is_cpu(const Device& device);
@@ -46,4 +46,4 @@ std::string to_text(const MemoryLimit& limit);
 /// "fits 75.2 GiB", "does not fit: 270.0 GiB over 75.2 GiB".
 std::string show_fit(const MemoryLimit& limit, Bytes peak);
 
-}  // namespace partita
+}  // namespace partita::cluster

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "cluster/library.h"
 
-namespace partita {
+namespace partita::cluster {
 namespace {
 
 constexpr int kMaxCount = 1 << 20;
@@ -55,4 +55,4 @@ Cluster read_cluster(const std::string& argument) {
   return library_cluster(rest, nodes, devices, where);
 }
 
-}  // namespace partita
+}  // namespace partita::cluster

@@ -12,7 +12,7 @@
 #include "layout/loops.h"
 #include "model/row.h"
 
-namespace partita {
+namespace partita::layout {
 namespace {
 
 using Dims = std::vector<Forest::Product>;
@@ -240,4 +240,4 @@ AtomId find_atom(const Model& model, const Atoms& atoms, std::string_view name, 
   input_error("{}: this model has no atom \"{}\"{}", where, name, did_you_mean(name, known));
 }
 
-}  // namespace partita
+}  // namespace partita::layout

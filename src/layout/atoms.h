@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "model/relation.h"
 
-namespace partita {
+namespace partita::layout {
 
 using AtomId = Id<struct AtomTag>;
 
@@ -66,4 +66,4 @@ std::vector<std::vector<int64_t>> leaf_sizes(const Atoms& atoms, TensorId tensor
 /// lists candidates; `where` leads the sentence.
 AtomId find_atom(const Model& model, const Atoms& atoms, std::string_view name, std::string_view where);
 
-}  // namespace partita
+}  // namespace partita::layout

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::layout {
 
 Interval piece(Interval whole, int64_t parts, int64_t index) {
   int64_t base = whole.length() / parts, rest = whole.length() % parts;
@@ -39,4 +39,4 @@ std::string to_text(const Box& box) {
   return text + "]";
 }
 
-}  // namespace partita
+}  // namespace partita::layout

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::layout {
 
 /// [begin, end).
 struct Interval {
@@ -28,4 +30,4 @@ int64_t numel(const Box& box);
 std::vector<int64_t> shape_of(const Box& box);
 std::string to_text(const Box& box);
 
-}  // namespace partita
+}  // namespace partita::layout

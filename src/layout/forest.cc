@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::layout {
 
 Forest::Node Forest::add(int64_t size) {
   Node node = static_cast<Node>(size_.size());
@@ -89,4 +89,4 @@ void Forest::unify(const Product& left, const Product& right) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::layout

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace partita {
+namespace partita::layout {
 
 /// Union-find over factors of dimensions. A class is a leaf or the product (outer, inner) of two others.
 /// Example: unify({12}, {3, 4}) makes the class of 12 the product (3, 4).
@@ -39,4 +39,4 @@ class Forest {
   std::vector<std::array<Node, 2>> kids_;
 };
 
-}  // namespace partita
+}  // namespace partita::layout

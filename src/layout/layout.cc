@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::layout {
 
 Box box_of(const Box& whole, const Layout& layout, const std::vector<int64_t>& axis_sizes,
            const std::vector<int64_t>& coordinates) {
@@ -60,4 +60,4 @@ std::string to_text(const Layout& layout) {
   return text + "]";
 }
 
-}  // namespace partita
+}  // namespace partita::layout

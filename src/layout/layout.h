@@ -6,7 +6,7 @@
 #include "layout/atoms.h"
 #include "layout/reducer.h"
 
-namespace partita {
+namespace partita::layout {
 
 /// How a tensor lies along one axis: whole everywhere, cut at one leaf of one dimension, or as addends.
 struct AxisLayout {
@@ -43,4 +43,4 @@ bool is_dense(const Tensor& tensor);
 /// "R", "S(1.0)", "P" of a sum, "P(max)" per axis: "[S(0.0) R]".
 std::string to_text(const Layout& layout);
 
-}  // namespace partita
+}  // namespace partita::layout

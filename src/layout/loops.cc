@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::layout {
 namespace {
 
 /// Ties positions of one op into loops. A position is numbered once; loops are classes of positions.
@@ -221,4 +221,4 @@ OpLoops find_loops(const OpView& op, const Relation& relation, const OperandLeav
   return LoopFinder(op, relation, leaves, atom_sizes).find();
 }
 
-}  // namespace partita
+}  // namespace partita::layout

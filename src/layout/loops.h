@@ -5,7 +5,7 @@
 #include "layout/atoms.h"
 #include "model/row.h"
 
-namespace partita {
+namespace partita::layout {
 
 /// Leaves of every dimension of every operand of one op, inputs first, then outputs, then the relation's
 /// factors (each factor is one dimension of an operand of its own).
@@ -15,4 +15,4 @@ using OperandLeaves = std::vector<std::vector<std::vector<AtomId>>>;
 OpLoops find_loops(const OpView& op, const Relation& relation, const OperandLeaves& leaves,
                    const std::vector<int64_t>& atom_sizes);
 
-}  // namespace partita
+}  // namespace partita::layout

@@ -6,7 +6,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::layout {
 namespace {
 
 // What may cut the dimension, and what its gradient may be joined from; others that state a Place also fill.
@@ -187,4 +187,4 @@ class Finder {
 
 std::vector<Packed> find_packed(const Model& model) { return Finder(model).find(); }
 
-}  // namespace partita
+}  // namespace partita::layout

@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::layout {
 
 /// One dimension that the step itself cuts into unequal pieces, followed through the graph. Example: the
 /// fused query, key and value projection of Phi-3 with 4 query heads and 2 key heads of 8: cuts {0, 32, 48,
@@ -27,4 +27,4 @@ struct Packed {
 /// is in two.
 std::vector<Packed> find_packed(const Model& model);
 
-}  // namespace partita
+}  // namespace partita::layout

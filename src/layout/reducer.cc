@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace partita {
+namespace partita::layout {
 namespace {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
@@ -60,4 +60,4 @@ void combine(Reducer reducer, std::span<double> sum, std::span<const double> add
   for (size_t i = 0; i < sum.size(); i += how.parts) how.combine(&sum[i], &addend[i]);
 }
 
-}  // namespace partita
+}  // namespace partita::layout

@@ -5,7 +5,9 @@
 #include <span>
 #include <string_view>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::layout {
 
 /// How addends make a value. Every one is commutative and associative and has an identity, which is all that
 /// moving addends asks for: a reshard is the same for each, with the identity where a sum has zeros.
@@ -30,4 +32,4 @@ bool is_idempotent(Reducer reducer);
 /// other. Example, log-sum-exp: (2, 1) + (2, 1) == (2, 2); (-inf, 0) + (3, 1.5) == (3, 1.5).
 void combine(Reducer reducer, std::span<double> sum, std::span<const double> addend);
 
-}  // namespace partita
+}  // namespace partita::layout

@@ -1,6 +1,6 @@
 #include "layout/same_piece.h"
 
-namespace partita {
+namespace partita::layout {
 
 bool same_piece(const Layout& a, const Layout& b, size_t axis) {
   if (a[axis] != b[axis]) return false;
@@ -9,4 +9,4 @@ bool same_piece(const Layout& a, const Layout& b, size_t axis) {
   return true;
 }
 
-}  // namespace partita
+}  // namespace partita::layout

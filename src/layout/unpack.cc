@@ -9,7 +9,7 @@
 #include "layout/packed.h"
 #include "model/row.h"
 
-namespace partita {
+namespace partita::layout {
 namespace {
 
 /// The pieces of a packed tensor; an id that is not set is a piece of zeros.
@@ -235,4 +235,4 @@ Model unpack(const Model& model) {
   return packed.empty() ? model : Unpacker(model, packed).run();
 }
 
-}  // namespace partita
+}  // namespace partita::layout

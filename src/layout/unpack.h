@@ -2,7 +2,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::layout {
 
 /// The same step with its packed dimensions (packed.h) taken apart: a parameter becomes one parameter a piece
 /// (`weight.part.0`, with Tensor::part saying of what), an op one op a piece (`mm.part.0`), and what used to
@@ -11,4 +11,4 @@ namespace partita {
 /// reads it.
 Model unpack(const Model& model);
 
-}  // namespace partita
+}  // namespace partita::layout

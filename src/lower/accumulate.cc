@@ -5,7 +5,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 /// A step of a site.
@@ -233,4 +233,4 @@ void accumulate_in_place(const Model& model, const std::vector<Transfer>& sent, 
   Folder(model, sent, code).run();
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -2,7 +2,7 @@
 
 #include "lower/code.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// Lets sums grow where they lie, instead of making an addend first and adding it then:
 /// - a sum that begins with zeros begins with its first addend;
@@ -13,4 +13,4 @@ namespace partita {
 /// mm(a, b)` in one kernel in the others. `sent`: transfers out of this site.
 void accumulate_in_place(const Model& model, const std::vector<Transfer>& sent, SiteCode& code);
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 class ActionList {
@@ -140,4 +140,4 @@ class ActionList {
 
 std::vector<Action> rank_actions(const RankOrder& rank) { return ActionList(rank).write(); }
 
-}  // namespace partita
+}  // namespace partita::lower

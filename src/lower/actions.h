@@ -8,7 +8,7 @@
 #include "lower/lower.h"
 #include "lower/placement.h"
 
-namespace partita {
+namespace partita::lower {
 
 struct RankOrder {
   const Code& code;
@@ -27,4 +27,4 @@ struct RankOrder {
 /// none of them can close a circle, and memory stays bounded.
 std::vector<Action> rank_actions(const RankOrder& rank);
 
-}  // namespace partita
+}  // namespace partita::lower

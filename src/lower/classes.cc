@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 class Cuts {
@@ -81,4 +81,4 @@ ClassRanges single_ranges(const Transformed& split) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -4,7 +4,7 @@
 
 #include "lower/code.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// Coordinates on every mesh axis, in ranges within which the code of a rank is the same and what it holds
 /// moves evenly: 10 rows over 4 ranks are cut at 2, since the first two hold 3 rows; a value that the first
@@ -15,4 +15,4 @@ ClassRanges class_ranges(const Atoms& atoms, const Transformed& split, const Cod
 /// Every coordinate for itself.
 ClassRanges single_ranges(const Transformed& split);
 
-}  // namespace partita
+}  // namespace partita::lower

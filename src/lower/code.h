@@ -10,7 +10,7 @@
 #include "plan/transform.h"
 #include "program/program.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// A value of a site: one tensor in one layout, the same on all ranks of the site up to their coordinates.
 /// Without a tensor: one float64, a sum of squares.
@@ -71,4 +71,4 @@ struct Code {
 Code write_code(const Model& model, const Plan& plan, const Transformed& transformed,
                 const Assigned& assigned, const Sites& sites, bool apart);
 
-}  // namespace partita
+}  // namespace partita::lower

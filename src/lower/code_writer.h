@@ -6,7 +6,7 @@
 
 #include "lower/code.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// A value that later code of its site may read.
 struct Available {
@@ -163,4 +163,4 @@ class CodeWriter {
   std::vector<int> norms_;  // by site
 };
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -7,7 +7,7 @@
 #include "model/row.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 size_t hash_of(const Body& body) {
@@ -224,4 +224,4 @@ int32_t Instantiator::group(const std::vector<int>& axes) {
   return static_cast<int32_t>(found - groups_.begin());
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -8,7 +8,7 @@
 #include "model/row.h"
 #include "program/fold.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// Collects types and bodies, each once.
 class Library {
@@ -86,4 +86,4 @@ class Instantiator {
   std::vector<OpView> whole_;  // by op, made on first use
 };
 
-}  // namespace partita
+}  // namespace partita::lower

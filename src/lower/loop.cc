@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "lower/code_writer.h"
-#include "lower/reshard.h"
+#include "lower/convert.h"
 
-namespace partita {
+namespace partita::lower {
 
 void CodeWriter::take(Segment segment, const std::vector<int>& sites, size_t i) {
   int loop = split_.ops[i].loop;
@@ -200,4 +200,4 @@ bool CodeWriter::needs_other_pieces(TensorId tensor, size_t reader) const {
   return false;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "lower/overlap.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 std::string to_text(const Model& model, const Partitioned& parts) {
@@ -115,4 +115,4 @@ Plan one_device_plan(const Model& model, const OptimizerSpec& optimizer) {
   return plan;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -16,7 +16,7 @@
 #include "program/program.h"
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// After the first phase: every op is split and placed; no transfers yet.
 struct Partitioned {
@@ -89,4 +89,4 @@ Lowered lower(const Model& model, const Plan& plan);
 /// The plan of one device: nothing split, one stage.
 Plan one_device_plan(const Model& model, const OptimizerSpec& optimizer);
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -9,7 +9,7 @@
 #include "lower/instantiate.h"
 #include "lower/lower.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 /// The classes of a site, row-major over the ranges of each axis.
@@ -296,4 +296,4 @@ FoldedProgram materialize_folded(const Model& model, const Atoms& atoms, const P
   return Materializer(model, atoms, plan, ordered).run_folded();
 }
 
-}  // namespace partita
+}  // namespace partita::lower

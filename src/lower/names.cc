@@ -2,7 +2,7 @@
 
 #include "program/words.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 /// The input whose storage out[0] has; none: its own.
@@ -41,4 +41,4 @@ std::vector<Slot> changed_by(const Instr& instr) {
   return slots;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -5,7 +5,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// Which names of a body share a storage, as far as the body shows: instructions in order, each name stands
 /// for the first name of its storage.
@@ -30,4 +30,4 @@ void for_each_slot(const Instr& instr, Visit visit) {
 /// Names whose storage it changes or ends: its outputs, what it changes in place, what it drops.
 std::vector<Slot> changed_by(const Instr& instr);
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -6,7 +6,7 @@
 #include "schedule/csv.h"
 #include "schedule/evaluate.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 Schedule schedule_of(const Plan& plan, const Sites& sites) {
@@ -103,4 +103,4 @@ Ordered order(const Partitioned& parts, const Plan& plan) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

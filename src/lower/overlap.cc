@@ -9,7 +9,7 @@
 #include "lower/start_sums.h"
 #include "program/walk.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 /// Only bodies that some rank runs, in the order in which ranks come to them.
@@ -92,4 +92,4 @@ Program overlap(const Program& program) {
   return agrees(sums, program) ? sums : program;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

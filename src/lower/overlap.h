@@ -2,7 +2,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// The same Program with collectives that computing goes on beside, where nobody needs their results yet:
 /// - sums over ranks at the end of the step start where their last addend is made (start_sums.h);
@@ -12,4 +12,4 @@ namespace partita {
 /// REQUIRES: the Program is certified, or is one of classes; nothing in it is started yet.
 Program overlap(const Program& program);
 
-}  // namespace partita
+}  // namespace partita::lower

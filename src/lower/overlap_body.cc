@@ -9,7 +9,7 @@
 #include "lower/names.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 bool touches(const Instr& instr, Slot slot) {
@@ -235,4 +235,4 @@ Body overlap_body(const Program& program, Body body) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -2,7 +2,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// The body with collectives that its own instructions hide:
 /// - parameters gathered for it are gathered ahead, in the order of their use, as far as what is ahead is no
@@ -11,4 +11,4 @@ namespace partita {
 ///   collective of their group starts, at the latest where the body touches them, or at its end.
 Body overlap_body(const Program& program, Body body);
 
-}  // namespace partita
+}  // namespace partita::lower

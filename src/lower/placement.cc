@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 class Placer {
@@ -118,4 +118,4 @@ std::vector<Slot> Placement::dead_after_loop() const {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

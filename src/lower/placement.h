@@ -5,7 +5,7 @@
 
 #include "lower/code.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// When a value of a site dies. kByAction: after its last use and its last send, whichever the schedule makes
 /// the later one.
@@ -34,4 +34,4 @@ struct Placement {
 /// `loops`: more than one micro-batch, so that what was made before the loop cannot die inside it.
 Placement place_values(const SiteCode& code, const std::vector<Transfer>& transfers, int site, bool loops);
 
-}  // namespace partita
+}  // namespace partita::lower

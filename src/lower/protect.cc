@@ -2,7 +2,7 @@
 
 #include <set>
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 struct Readers {
@@ -72,4 +72,4 @@ void protect_in_place(const Model& model, const std::vector<Transfer>& sent, Sit
   }
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -7,7 +7,7 @@
 
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// A body of a site: once before the loop, per micro-batch forward and backward of each of its stages, once
 /// after the loop. Backward may leave weight gradients, which no other stage waits for, to a segment of their
@@ -55,4 +55,4 @@ inline std::vector<Segment> segments_of(const Step& step) {
   return {{Segment::kBackward, step.stage, step.stream}, {Segment::kWeight, step.stage, step.stream}};
 }
 
-}  // namespace partita
+}  // namespace partita::lower

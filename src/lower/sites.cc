@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace partita {
+namespace partita::lower {
 
 std::vector<int> Sites::at(int stage, int stream) const {
   if (!spans(stage)) return {of(stage, stream)};
@@ -43,4 +43,4 @@ Sites sites_of(const Plan& plan) {
   return sites;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// The devices that run one or several stages of a plan. Stages share all of their devices or none, but for
 /// those that run on every site at once.
@@ -24,4 +24,4 @@ struct Sites {
 
 Sites sites_of(const Plan& plan);
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -11,7 +11,7 @@
 #include "program/walk.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 /// A collective of a rank's last body that can start earlier.
@@ -229,4 +229,4 @@ Program start_sums(Program program) {
   return program;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

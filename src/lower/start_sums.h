@@ -2,7 +2,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::lower {
 
 /// Moves collectives out of the last body of each rank: each starts in the body that touches its input last,
 /// right after that, and is waited for where it stood. Bodies that run several times are moved into in their
@@ -13,4 +13,4 @@ namespace partita {
 /// mm(x, y); start s = all_reduce(g); ...`, epilogue `wait(s); optimize(p, s)`.
 Program start_sums(Program program);
 
-}  // namespace partita
+}  // namespace partita::lower

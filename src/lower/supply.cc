@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "lower/code_writer.h"
-#include "lower/reshard.h"
+#include "lower/convert.h"
 #include "model/row.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::lower {
 
 bool CodeWriter::usable(int site, const Available& one, Segment segment) const {
   const Value& v = value(site, one.value);
@@ -319,4 +319,4 @@ bool CodeWriter::is_segment_only(int site, int id) {
   return false;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

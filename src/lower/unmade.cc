@@ -1,6 +1,6 @@
 #include "lower/unmade.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 /// By old id the new one; none for a tensor that is left out.
@@ -69,4 +69,4 @@ std::pair<Model, Program> without_unmade(Model model, Program program) {
 
 Model without_unmade(Model model) { return without_unmade(std::move(model), {}).first; }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -3,7 +3,7 @@
 
 #include "lower/code_writer.h"
 
-namespace partita {
+namespace partita::lower {
 
 int CodeWriter::held_value(int site, TensorId parameter) {
   for (const Available& one : have(site, parameter))
@@ -135,4 +135,4 @@ CodeStep CodeWriter::update(int site, TensorId parameter, int piece) {
   return step;
 }
 
-}  // namespace partita
+}  // namespace partita::lower

@@ -8,7 +8,7 @@
 #include "model/row.h"
 #include "model/seed.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 bool matches_any(const std::vector<std::string>& patterns, std::string_view op) {
@@ -38,7 +38,7 @@ CodeWriter::CodeWriter(const Model& model, const Plan& plan, const Transformed& 
   if (apart) find_weight_ops();
   find_through();
   for (auto [parameter, gradient] : model.gradients) parameter_of_[gradient] = parameter;
-  loss_gradient_ = partita::loss_gradient(model);
+  loss_gradient_ = model::loss_gradient(model);
 }
 
 Code CodeWriter::write() {
@@ -270,4 +270,4 @@ Code write_code(const Model& model, const Plan& plan, const Transformed& transfo
   return CodeWriter(model, plan, transformed, assigned, sites, apart).write();
 }
 
-}  // namespace partita
+}  // namespace partita::lower

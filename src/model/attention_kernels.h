@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// An attention kernel that gives or takes the log-sum-exp of its scores, by positions of its arguments: the
 /// key and the value follow the query, the mask follows is_causal.
@@ -26,4 +26,4 @@ inline const AttentionKernel* attention_kernel(const Op& op) {
 /// Nothing is left of a score with it after the softmax, and it can be added to any score without overflow.
 inline double hidden_score(DType dtype) { return dtype == DType::kFloat16 ? -3e4 : -1e30; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 struct Letter {
@@ -112,4 +112,4 @@ void relate_axes(const OpView& op, Relation& relation) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::model

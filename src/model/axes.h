@@ -4,7 +4,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 
 /// What is wrong with the letters of an op (`Op::axes`), as one sentence; empty when they fit its operands.
 std::string check_axes(const OpView& op);
@@ -15,4 +15,4 @@ std::string check_axes(const OpView& op);
 /// -> m n" is mm; "b s !h, !h -> b s !h" a norm over h with a weight. REQUIRES: check_axes(op) is empty.
 void relate_axes(const OpView& op, Relation& relation);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -8,7 +8,7 @@
 #include "model/row.h"
 #include "model/seed.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 class Checker {
@@ -238,4 +238,4 @@ std::vector<std::string> check(const Model& model) {
   return sentences;
 }
 
-}  // namespace partita
+}  // namespace partita::model

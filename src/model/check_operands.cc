@@ -6,7 +6,7 @@
 #include "model/row.h"
 #include "model/signature.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 template <class... Args>
@@ -149,4 +149,4 @@ void check_operands(const Model& model, const Op& op) {
   workspace_of(view);
 }
 
-}  // namespace partita
+}  // namespace partita::model

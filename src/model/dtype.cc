@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/names.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 struct Row {
@@ -45,4 +45,4 @@ DType parse_dtype(std::string_view name, std::string_view where) {
               eight_bits ? "; 8-bit floats are not there yet" : did_you_mean(name, known));
 }
 
-}  // namespace partita
+}  // namespace partita::model

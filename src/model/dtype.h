@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-namespace partita {
+namespace partita::model {
 
 enum class DType : uint8_t {
   kFloat64,
@@ -34,4 +34,4 @@ Bytes dtype_bytes(DType dtype);
 bool is_floating(DType dtype);
 bool is_complex(DType dtype);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// What `check` says, each with the path of keys it has in a file: "ops[12]", "tensors[3]", "gradients[0]",
 /// "loss".
@@ -14,4 +14,4 @@ struct ModelFault {
 };
 std::vector<ModelFault> faults_of(const Model& model);
 
-}  // namespace partita
+}  // namespace partita::model

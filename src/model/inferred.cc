@@ -4,7 +4,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 
 bool is_inferred(const Op& op) { return op.inferred && !find_row(op.target); }
 
@@ -24,4 +24,4 @@ std::vector<std::string> inferred_targets(const Model& model) {
   return {targets.begin(), targets.end()};
 }
 
-}  // namespace partita
+}  // namespace partita::model

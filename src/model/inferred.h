@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// Does the op split by a row that capture found by experiment? A built-in row counts before it.
 bool is_inferred(const Op& op);
@@ -16,4 +16,4 @@ Model without_inferred_rows(Model model);
 /// The kinds of op that have one, sorted, each once.
 std::vector<std::string> inferred_targets(const Model& model);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -8,7 +8,7 @@
 #include "model/json_rows.h"
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 std::string quote(std::string_view text) { return Json(text).dump(); }
@@ -115,4 +115,4 @@ std::string to_json(const Model& model) {
   return text;
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// The words of docs/formats/model.md, shared by its writer and its reader.
 inline constexpr int64_t kModelVersion = 1;
@@ -36,4 +36,4 @@ Arg arg_from_json(const JsonIn& in, size_t tensors);
 /// A shape whose bytes can be counted: at most 64 dimensions and 2^56 elements.
 Shape shape_from_json(const JsonIn& in);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 void collect(const Arg& arg, std::vector<TensorId>& out) {
@@ -75,4 +75,4 @@ std::string fingerprint(const Model& model) {
   return fmt::format("{}#{:016x}", model.name, hash_of(to_json(same)));
 }
 
-}  // namespace partita
+}  // namespace partita::model

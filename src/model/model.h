@@ -9,7 +9,7 @@
 #include "base/id.h"
 #include "model/dtype.h"
 
-namespace partita {
+namespace partita::model {
 
 using TensorId = Id<struct TensorTag>;
 using OpId = Id<struct OpTag>;
@@ -132,4 +132,4 @@ Model parse_model(std::string_view text, std::string_view where);
 /// One line per op, for people:  `%12 f32[8,64,128] = aten.mm.default(%3, %7)  # transformer.h.0.mlp/mm`.
 std::string to_text(const Model& model);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -7,7 +7,7 @@
 
 #include "base/names.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 template <class Numbers>
@@ -167,4 +167,4 @@ Precision read_precision(const JsonIn& in) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "model/dtype.h"
 
-namespace partita {
+namespace partita::model {
 
 /// What training keeps in more bits than the parameters have. A role without a dtype, or with one of no more
 /// bytes than the parameter's, has the parameter's.
@@ -79,4 +79,4 @@ OptimizerSpec read_optimizer(const JsonIn& in);
 Json precision_json(const Precision& precision);
 Precision read_precision(const JsonIn& in);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -9,7 +9,7 @@
 #include "model/json_rows.h"
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 48;  // of one dimension, stride or range
@@ -210,4 +210,4 @@ Model parse_model(std::string_view text, std::string_view where) {
               wrong.size() > 1 ? fmt::format(" (and {} more)", wrong.size() - 1) : "");
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -1,6 +1,6 @@
 #include "model/products.h"
 
-namespace partita {
+namespace partita::model {
 
 bool is_batched_product(const Op& op) {
   return op.target == "aten.bmm.default" || op.target == "aten.baddbmm.default";
@@ -10,4 +10,4 @@ bool is_product(const Op& op) {
   return op.target == "aten.mm.default" || op.target == "aten.addmm.default" || is_batched_product(op);
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::model {
 
 /// A dimension of an input, of an output, or a free factor of a given size (`operand` numbers it, `dim` is
 /// its size).
@@ -46,4 +48,4 @@ struct Relation {
   void freeze(DimRef ref, std::string why) { frozen.emplace(ref, std::move(why)); }
 };
 
-}  // namespace partita
+}  // namespace partita::model

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "model/axes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 std::map<std::string_view, const Row*> rows_by_target() {
@@ -192,4 +192,4 @@ Op localize(const OpView& whole, const OpView& local) {
   return op;
 }
 
-}  // namespace partita
+}  // namespace partita::model

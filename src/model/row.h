@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "model/relation.h"
 
-namespace partita {
+namespace partita::model {
 
 /// An op whose operands or attributes cannot be what they are said to be; `what()` says which.
 struct Mismatch : std::runtime_error {
@@ -157,4 +157,4 @@ std::span<const Row> grid_rows();
 std::span<const Row> loss_rows();
 std::span<const Row> constant_rows();
 
-}  // namespace partita
+}  // namespace partita::model

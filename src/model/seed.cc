@@ -6,7 +6,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr std::string_view kZeros[] = {"aten.zeros.default", "aten.zeros_like.default",
@@ -130,4 +130,4 @@ std::string unscalable(const Model& model) {
   return "";
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// Where backward starts: the tensor of ones that is the gradient of the loss; no id where nothing is
 /// trained. Of several that could be it, where none is marked, the one that most gradients come from.
@@ -21,4 +21,4 @@ std::vector<bool> computed_from(const Model& model, TensorId tensor);
 /// gradient is computed from it, by ops that are linear in it, or is zero, and no new value of a buffer is.
 std::string unscalable(const Model& model);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace partita {
+namespace partita::model {
 
 /// How an op with a row is called: what PyTorch's schema says, known without PyTorch.
 /// Example: {"aten.addmm.default", "self mat1 mat2 beta alpha", 1}.
@@ -16,4 +16,4 @@ struct Signature {
 /// Null for an op without a row.
 const Signature* find_signature(std::string_view target);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kShortNames[] = {"f64", "f32", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool"};
@@ -76,4 +76,4 @@ std::string to_text(const Model& model) {
   return text;
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// An argument that is written as text: a number, a dtype, a word.
 inline Arg text_arg(Arg::Kind kind, std::string text) {
@@ -15,4 +15,4 @@ inline Arg text_arg(Arg::Kind kind, std::string text) {
   return arg;
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "plan/cut.h"
-#include "plan/home_stages.h"
+#include "plan/recipes/cut.h"
+#include "plan/recipes/home_stages.h"
 
-namespace partita {
+namespace partita::plan {
 namespace {
 
 /// Forward goes up the stages. What the pipeline does not cut (cut.h) but a pattern of a module placed comes
@@ -92,4 +92,4 @@ Assigned assign(const Model& model, const Plan& plan, const Transformed& transfo
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::plan

@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "plan/transform.h"
 
-namespace partita {
+namespace partita::plan {
 
 /// The stages every op inside the loop runs on: the second primitive. Usually one; an op that no trainable
 /// parameter leads to runs on every stage that reads it, which is cheaper than sending. Ops before and after
@@ -19,4 +19,4 @@ struct Assigned {
 /// (forward) or its forward op (backward).
 Assigned assign(const Model& model, const Plan& plan, const Transformed& transformed);
 
-}  // namespace partita
+}  // namespace partita::plan

@@ -6,12 +6,12 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "model/seed.h"
-#include "plan/cut.h"
+#include "plan/recipes/cut.h"
 #include "plan/exact_splits.h"
 #include "plan/plan.h"
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::plan {
 namespace {
 
 using Faults = std::vector<std::string>;
@@ -358,4 +358,4 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
   return faults;
 }
 
-}  // namespace partita
+}  // namespace partita::plan

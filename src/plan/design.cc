@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "layout/packed.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 #include "plan/form.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 
-namespace partita {
+namespace partita::plan {
 namespace {
 
 bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
@@ -187,4 +187,4 @@ std::vector<std::vector<std::string>> cut(const Model& model, int64_t count, int
   return ops;
 }
 
-}  // namespace partita
+}  // namespace partita::plan

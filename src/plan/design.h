@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-namespace partita {
+namespace partita::plan {
 
 /// A plan written by hand: transform (split, loop, store, recompute), assign, order. Python's partita.design
 /// is the same, word for word.
@@ -58,4 +58,4 @@ class Design {
 /// The ops of `count` stages, balanced: see pipeline_stages.
 std::vector<std::vector<std::string>> cut(const Model& model, int64_t count, int passes = 1);
 
-}  // namespace partita
+}  // namespace partita::plan

@@ -7,7 +7,7 @@
 
 #include "base/names.h"
 
-namespace partita {
+namespace partita::plan {
 namespace {
 
 std::string at(const char* side, const Pos& pos) {
@@ -103,4 +103,4 @@ const SplitRule* ExactSplits::find(const std::string& op) const {
   return first < rules_.size() ? rules_[first] : nullptr;
 }
 
-}  // namespace partita
+}  // namespace partita::plan

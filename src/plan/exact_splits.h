@@ -5,7 +5,7 @@
 
 #include "plan/transform.h"
 
-namespace partita {
+namespace partita::plan {
 
 /// What an op does along an axis, as text: "whole"; "in0:1.0" or "out0:1.0", it splits the loop that stands
 /// at leaf 0 of dimension 1 of its input or output 0; "addends in0 in2", these inputs are addends and so is
@@ -31,4 +31,4 @@ class ExactSplits {
   std::vector<size_t> others_;
 };
 
-}  // namespace partita
+}  // namespace partita::plan

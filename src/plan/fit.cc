@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "plan/form.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 
-namespace partita {
+namespace partita::plan {
 namespace {
 
 class Fitting {
@@ -87,4 +87,4 @@ std::optional<Plan> fit(const Plan& plan, const Model& model) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::plan

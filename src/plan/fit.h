@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-namespace partita {
+namespace partita::plan {
 
 /// The plan for another step of the module it was made for: another batch, or forward alone. Mesh, stages and
 /// storage stay; rules that name nothing there are left out, and a step that trains nothing has neither
@@ -12,4 +12,4 @@ namespace partita {
 /// samples than ranks.
 std::optional<Plan> fit(const Plan& plan, const Model& model);
 
-}  // namespace partita
+}  // namespace partita::plan

@@ -1,11 +1,11 @@
 #include "plan/form.h"
 
 #include "layout/unpack.h"
-#include "model/causal_masks.h"
-#include "model/decompose.h"
-#include "model/key_chunks.h"
+#include "model/rewrite/causal_masks.h"
+#include "model/rewrite/decompose.h"
+#include "model/rewrite/key_chunks.h"
 
-namespace partita {
+namespace partita::plan {
 
 Form form_of(const Plan& plan) {
   bool split = plan.splits() || plan.microbatches > 1 || !plan.recompute.empty() || !plan.loops.empty() ||
@@ -21,4 +21,4 @@ Model in_form(const Model& model, Form form) {
   return form.unpacked ? unpack(stated) : stated;
 }
 
-}  // namespace partita
+}  // namespace partita::plan

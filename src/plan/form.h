@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-namespace partita {
+namespace partita::plan {
 
 /// The graph whose ops and atoms a plan speaks of: as it was captured (one device runs it bit for bit), or
 /// stated so that it can be split (decompose.h); then with packed parameters taken apart (unpack.h), and with
@@ -22,4 +22,4 @@ inline constexpr Form Form::kSplit{.split = true}, Form::kUnpacked{.split = true
 Form form_of(const Plan& plan);
 Model in_form(const Model& model, Form form);
 
-}  // namespace partita
+}  // namespace partita::plan

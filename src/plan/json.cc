@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-namespace partita {
+namespace partita::plan {
 namespace {
 
 constexpr int kVersion = 1;
@@ -203,4 +203,4 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   return plan;
 }
 
-}  // namespace partita
+}  // namespace partita::plan

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace partita {
+namespace partita::plan {
 
 int64_t Plan::mesh_size() const {
   int64_t size = 1;
@@ -24,4 +24,4 @@ int64_t Plan::ranks() const {
   return static_cast<int64_t>(devices.size());
 }
 
-}  // namespace partita
+}  // namespace partita::plan

@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "model/optimizer.h"
 
-namespace partita {
+namespace partita::plan {
 
 /// One space axis of the mesh that every stage's devices form, outermost first. `across`: the stages
 /// themselves lie along it, one at each coordinate; only a stage on the devices of all of them has it to
@@ -122,4 +122,4 @@ std::vector<std::string> check(const Plan& plan, const Model& model, const Atoms
 std::string to_json(const Plan& plan);
 Plan parse_plan(std::string_view text, std::string_view where);
 
-}  // namespace partita
+}  // namespace partita::plan

@@ -11,9 +11,9 @@
 #include "layout/same_piece.h"
 #include "model/row.h"
 #include "plan/exact_splits.h"
-#include "plan/home_stages.h"
+#include "plan/recipes/home_stages.h"
 
-namespace partita {
+namespace partita::plan {
 namespace {
 
 /// An op inside the loop asked for a value that is complete only after it.
@@ -459,4 +459,4 @@ Transformed transform(const Model& model, const Atoms& atoms, const Plan& plan) 
   }
 }
 
-}  // namespace partita
+}  // namespace partita::plan

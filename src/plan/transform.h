@@ -6,7 +6,7 @@
 #include "layout/layout.h"
 #include "plan/plan.h"
 
-namespace partita {
+namespace partita::plan {
 
 /// Where an op stands relative to the loop over micro-batches.
 enum class Level : uint8_t { kBefore, kInside, kAfter };
@@ -50,4 +50,4 @@ struct Transformed {
 /// why.
 Transformed transform(const Model& model, const Atoms& atoms, const Plan& plan);
 
-}  // namespace partita
+}  // namespace partita::plan

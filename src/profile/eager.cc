@@ -6,7 +6,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 /// An input that autograd saves although the gradient reads only its shape (derivatives.yaml of PyTorch).
@@ -84,4 +84,4 @@ Bytes saved_constants(const Model& model, const Storages& storages) {
   return bytes;
 }
 
-}  // namespace partita
+}  // namespace partita::profile

@@ -2,7 +2,7 @@
 
 #include "profile/storage.h"
 
-namespace partita {
+namespace partita::profile {
 
 /// Storages of the same step as eager PyTorch holds them. Autograd keeps some inputs whose shape alone a
 /// gradient needs, until that gradient is made; and a second gradient of the same tensor is added into the
@@ -13,4 +13,4 @@ Storages eager_storages(const Model& model, const Storages& storages);
 /// so autograd saves them.
 Bytes saved_constants(const Model& model, const Storages& storages);
 
-}  // namespace partita
+}  // namespace partita::profile

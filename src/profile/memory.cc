@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 constexpr std::string_view kNames[] = {"parameters", "gradients", "optimizer", "inputs",
@@ -172,4 +172,4 @@ StepMemory memory_of_step(const Model& model, const Storages& storages, const st
   return Ledger(model, storages, workspace, upkeep).walk();
 }
 
-}  // namespace partita
+}  // namespace partita::profile

@@ -7,7 +7,7 @@
 #include "model/optimizer.h"
 #include "profile/storage.h"
 
-namespace partita {
+namespace partita::profile {
 
 /// What bytes of a step are held for.
 enum class Purpose : uint8_t {
@@ -63,4 +63,4 @@ struct StepMemory {
 StepMemory memory_of_step(const Model& model, const Storages& storages, const std::vector<Bytes>& workspace,
                           const Upkeep& upkeep);
 
-}  // namespace partita
+}  // namespace partita::profile

@@ -3,9 +3,9 @@
 #include "model/attention_kernels.h"
 #include "model/ops/common.h"
 #include "model/row.h"
-#include "profile/profile.h"
+#include "cost/cost.h"
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 /// The share of the kernels' products (two forward, five backward) that the model itself asks for.
@@ -32,4 +32,4 @@ Utilisation utilisation(Flops flops, Seconds seconds, const Cluster& cluster, in
   return {flops / seconds / static_cast<double>(ranks) / 1e12, flops / seconds / peak};
 }
 
-}  // namespace partita
+}  // namespace partita::profile

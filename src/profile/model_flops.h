@@ -3,7 +3,7 @@
 #include "cluster/cluster.h"
 #include "model/model.h"
 
-namespace partita {
+namespace partita::profile {
 
 /// Flops that the mathematics of one step needs, however it is run: the numerator of model flops utilisation
 /// (MFU, as PaLM defines it). Counted are products of forward and backward, each once: matmuls,
@@ -25,4 +25,4 @@ struct Utilisation {
 /// REQUIRES: ranks is at most that of the cluster, seconds above 0.
 Utilisation utilisation(Flops flops, Seconds seconds, const Cluster& cluster, int64_t ranks, DType dtype);
 
-}  // namespace partita
+}  // namespace partita::profile

@@ -1,6 +1,6 @@
 #include "profile/modules.h"
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 void add_to(ModuleCost& sum, const ModuleCost& part) {
@@ -149,4 +149,4 @@ std::vector<TreeRow> Modules::tree() const {
   return rows;
 }
 
-}  // namespace partita
+}  // namespace partita::profile

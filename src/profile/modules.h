@@ -5,7 +5,7 @@
 
 #include "profile/step.h"
 
-namespace partita {
+namespace partita::profile {
 
 /// The modules of a step, by their paths, each with what is its own.
 class Modules {
@@ -61,4 +61,4 @@ class Modules {
   int last_ = 0;
 };
 
-}  // namespace partita
+}  // namespace partita::profile

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 /// "fc/addmm" of "fc/addmm.grad.2".
@@ -36,4 +36,4 @@ std::vector<Phase> phases_of(const Model& model) {
   return phases;
 }
 
-}  // namespace partita
+}  // namespace partita::profile

@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::profile {
 
 /// What an op is for: the loss, the gradient of what a layer was given, or that of its weights alone.
 enum class Phase : uint8_t { kForward, kInputGrad, kWeightGrad };
@@ -15,4 +15,4 @@ inline constexpr int kPhases = 3;
 /// Example: of `fc/addmm.grad.0` (dx), `.grad.2` (dw), `.grad.3` (db) the last two are weight gradients.
 std::vector<Phase> phases_of(const Model& model);
 
-}  // namespace partita
+}  // namespace partita::profile

@@ -7,7 +7,7 @@
 #include "profile/eager.h"
 #include "profile/modules.h"
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 CallCost cost_of(const Model& model, const Prices& prices, const Op& op) {
@@ -106,4 +106,4 @@ StepProfile profile_step(const Model& model, const Prices& prices, int depth, co
   return profile;
 }
 
-}  // namespace partita
+}  // namespace partita::profile

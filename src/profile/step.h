@@ -4,9 +4,9 @@
 
 #include "profile/memory.h"
 #include "profile/phase.h"
-#include "profile/prices.h"
+#include "cost/prices.h"
 
-namespace partita {
+namespace partita::profile {
 
 /// What the ops and parameters of one module cost.
 struct ModuleCost {
@@ -61,4 +61,4 @@ struct StepProfile {
 /// REQUIRES: check(model) is empty.
 StepProfile profile_step(const Model& model, const Prices& prices, int depth, const Upkeep& upkeep = {});
 
-}  // namespace partita
+}  // namespace partita::profile

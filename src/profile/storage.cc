@@ -4,7 +4,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 class Finder {
@@ -83,4 +83,4 @@ std::vector<bool> saved_for_backward(const Model& model, const Storages& storage
   return saved;
 }
 
-}  // namespace partita
+}  // namespace partita::profile

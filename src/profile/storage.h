@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::profile {
 
 /// Memory that one or more tensors share: a view has the storage of what it looks at.
 struct Storage {
@@ -35,4 +35,4 @@ int32_t loss_op(const Model& model);
 /// used, by the first gradient), nor are new values of buffers, which stay anyway.
 std::vector<bool> saved_for_backward(const Model& model, const Storages& storages);
 
-}  // namespace partita
+}  // namespace partita::profile

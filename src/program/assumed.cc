@@ -4,7 +4,7 @@
 
 #include "model/inferred.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 // An inferred row has its letters in every result, so a piece is smaller there.
@@ -27,4 +27,4 @@ std::vector<std::string> assumed_rows(const Model& model, const Program& program
   return {targets.begin(), targets.end()};
 }
 
-}  // namespace partita
+}  // namespace partita::program

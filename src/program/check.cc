@@ -8,7 +8,7 @@
 #include "model/row.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 template <class Items>
@@ -289,4 +289,4 @@ std::vector<std::string> check(const Program& program, const Model& model, const
   return Checker(program, model, fold).run();
 }
 
-}  // namespace partita
+}  // namespace partita::program

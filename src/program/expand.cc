@@ -4,7 +4,7 @@
 
 #include "program/fold.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 /// Row-major over the ranges.
@@ -185,4 +185,4 @@ Program expand(const Program& folded, const Fold& fold, int32_t rank) {
   return Expansion(folded, fold).only(rank);
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 /// The leaf that moves along an axis; a layout cuts one leaf over an axis.
@@ -131,4 +131,4 @@ Offset offset_of(int64_t begin, const Steps& steps, const std::vector<Interval>&
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::program

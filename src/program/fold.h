@@ -5,7 +5,7 @@
 
 #include "program/span.h"
 
-namespace partita {
+namespace partita::program {
 
 /// Ranks that run the same code at the same time: all with these coordinates on their site's mesh.
 struct RankClass {
@@ -79,4 +79,4 @@ Program expand(const Program& folded, const Fold& fold);
 /// One rank of it alone; the others are empty.
 Program expand(const Program& folded, const Fold& fold, int32_t rank);
 
-}  // namespace partita
+}  // namespace partita::program

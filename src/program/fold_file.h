@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "program/fold.h"
 
-namespace partita {
+namespace partita::program {
 
 /// What classes of ranks add to a program file (docs/formats/program.md).
 
@@ -25,4 +25,4 @@ SpanBox read_spans(const JsonIn& in, const Fold& fold);
 /// The box of the first rank of a class.
 Box first_box(const SpanBox& box, const RankClass& ranks);
 
-}  // namespace partita
+}  // namespace partita::program

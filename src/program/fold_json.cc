@@ -3,7 +3,7 @@
 
 #include "program/fold_file.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 template <class Items, class Show>
@@ -52,4 +52,4 @@ std::string fold_to_json(const Fold& fold) {
   return text + " ]}";
 }
 
-}  // namespace partita
+}  // namespace partita::program

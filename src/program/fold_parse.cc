@@ -2,7 +2,7 @@
 
 #include "program/fold_file.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 constexpr int64_t kMaxRanks = int64_t{1} << 30;  // of a mesh, and devices
@@ -100,4 +100,4 @@ Box first_box(const SpanBox& box, const RankClass& ranks) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::program

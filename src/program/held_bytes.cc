@@ -4,7 +4,7 @@
 
 #include "program/outside.h"
 
-namespace partita {
+namespace partita::program {
 
 void CausedBytes::add(Cause cause, Bytes bytes) {
   all += bytes;
@@ -155,4 +155,4 @@ bool HeldBytes::again(const BodyBytes& known, const std::vector<Slot>& outside, 
   return same;
 }
 
-}  // namespace partita
+}  // namespace partita::program

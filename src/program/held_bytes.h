@@ -6,7 +6,7 @@
 #include "program/memory.h"
 #include "program/slot_table.h"
 
-namespace partita {
+namespace partita::program {
 
 /// Bytes held at a moment.
 struct CausedBytes {
@@ -93,4 +93,4 @@ class HeldBytes {
   BodyBytes noted_;
 };
 
-}  // namespace partita
+}  // namespace partita::program

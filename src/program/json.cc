@@ -6,7 +6,7 @@
 #include "program/fold_file.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 std::string quote(std::string_view text) { return Json(text).dump(); }
@@ -162,4 +162,4 @@ std::string to_json(const FoldedProgram& folded, const Model& model) {
   return show_program(folded.program, folded.fold, model);
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -1,6 +1,6 @@
 #include "program/local_view.h"
 
-namespace partita {
+namespace partita::program {
 
 OpView local_view(const Model& model, const Program& program, const Instr& instr,
                   const std::vector<TypeId>& in) {
@@ -22,4 +22,4 @@ OpView local_view(const Model& model, const Program& program, const Instr& instr
   return view;
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -10,7 +10,7 @@
 #include "program/outside.h"
 #include "program/view_strides.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 constexpr std::string_view kCauseNames[] = {"parameters",  "gradients", "optimizer",
@@ -296,4 +296,4 @@ std::vector<RankMemory> memory_of(const Model& model, const Program& program) {
   return memory;
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -6,7 +6,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// What bytes are held for.
 enum class Cause : uint8_t {
@@ -36,4 +36,4 @@ struct RankMemory {
 /// certify(...) is empty.
 std::vector<RankMemory> memory_of(const Model& model, const Program& program);
 
-}  // namespace partita
+}  // namespace partita::program

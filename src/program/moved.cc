@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 
 Bytes bytes_moved(const Program& program, const Instr& instr, const std::vector<TypeId>& in) {
   CHECK(!row_of(instr.kind).collective);
@@ -18,4 +18,4 @@ Bytes bytes_moved(const Program& program, const Instr& instr, const std::vector<
   return read + made;
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::program {
 
 std::vector<Slot> outside_of(const Body& body) {
   std::vector<Slot> slots;
@@ -15,4 +15,4 @@ std::vector<Slot> outside_of(const Body& body) {
   return slots;
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -4,10 +4,10 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// The rank and frame slots that a body reads, writes or drops, ascending, each once: all that one run of it
 /// can depend on and all that it can leave behind. Where they hold the same, it does the same.
 std::vector<Slot> outside_of(const Body& body);
 
-}  // namespace partita
+}  // namespace partita::program

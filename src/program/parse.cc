@@ -11,7 +11,7 @@
 #include "program/fold_file.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 constexpr int64_t kMaxCount = int64_t{1} << 30;   // of anything that is numbered: ranks, tags, groups
@@ -303,4 +303,4 @@ Program parse_program(std::string_view text, const Model& model, std::string_vie
   return std::move(read.program);
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -4,7 +4,7 @@
 
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 
 namespace {
 
@@ -33,4 +33,4 @@ std::string to_text(const TensorType& type) {
   return fmt::format("{}[{}]", dtype_name(type.dtype), fmt::join(type.shape, ","));
 }
 
-}  // namespace partita
+}  // namespace partita::program

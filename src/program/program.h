@@ -10,7 +10,7 @@
 #include "model/model.h"
 #include "model/optimizer.h"
 
-namespace partita {
+namespace partita::program {
 
 using BodyId = Id<struct BodyTag>;
 using TypeId = Id<struct TypeTag>;
@@ -185,4 +185,4 @@ Program parse_program(std::string_view text, const Model& model, std::string_vie
 /// For people: each body once, then each rank's actions.
 std::string to_text(const Program& program, const Model& model);
 
-}  // namespace partita
+}  // namespace partita::program

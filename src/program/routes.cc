@@ -3,7 +3,7 @@
 #include <array>
 #include <unordered_map>
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 /// Few numbers that are looked up together.
@@ -87,4 +87,4 @@ class Router {
 
 Routes routes_of(const Program& program) { return Router().run(program); }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// Which transfer each action belongs to. The k-th send of (source, destination, tag) and the k-th receive
 /// are one transfer; a wait belongs to the transfer of its slot that the rank began and has not waited for.
@@ -17,4 +17,4 @@ struct Routes {
 /// A wait for a transfer that the rank has not begun gets -1.
 Routes routes_of(const Program& program);
 
-}  // namespace partita
+}  // namespace partita::program

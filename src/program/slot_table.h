@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// Something for every slot of one rank: per rank slot, per frame slot of every micro-batch, per local slot
 /// of the body that runs.
@@ -40,4 +40,4 @@ class SlotTable {
   std::vector<std::vector<T>> frames_;
 };
 
-}  // namespace partita
+}  // namespace partita::program

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 int64_t hull_end(const Span& span) { return span.end + span.stride * (span.count - 1); }
@@ -134,4 +134,4 @@ std::string show_spans(const SpanBox& part) {
   return text + "]";
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -5,7 +5,7 @@
 #include "layout/box.h"
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// An interval of a loop as a rank holds it, or a class of ranks (fold.h): it moves by `steps[a]` with every
 /// coordinate on mesh axis a, and by `steps[kTime]` with every micro-batch, all counted from 0. `count` > 1:
@@ -65,4 +65,4 @@ int64_t numel(const SpanBox& part);
 std::string show_span(const Span& span);
 std::string show_spans(const SpanBox& part);
 
-}  // namespace partita
+}  // namespace partita::program

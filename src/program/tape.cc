@@ -6,7 +6,7 @@
 
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 
 void Tape::begin(bool keep) {
   keep_ = keep;
@@ -91,4 +91,4 @@ Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::stri
   return trace;
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -3,7 +3,7 @@
 #include "program/timing.h"
 #include "program/trace.h"
 
-namespace partita {
+namespace partita::program {
 
 /// What one rank did in a step, in marks of fixed size: the runtime and the simulation write the same tape,
 /// and both become a Trace in the same way.
@@ -58,4 +58,4 @@ class Tape {
 Trace trace_of(const Program& program, const std::vector<Tape>& tapes, std::string_view clock,
                const std::vector<int64_t>& ranks = {});
 
-}  // namespace partita
+}  // namespace partita::program

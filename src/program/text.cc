@@ -2,7 +2,7 @@
 
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 template <class Items, class Show>
@@ -119,4 +119,4 @@ std::string to_text(const Program& program, const Model& model) {
   return text;
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 
 int32_t pieces_of(const Body& body) {
   int32_t stops = 0;
@@ -44,4 +44,4 @@ Timing even_timing(const Program& program, const std::function<Seconds(const Bod
   return timing_of(program, {fill, [&](int32_t, const Action&) { return message; }});
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -6,7 +6,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// Time as a whole number of picoseconds, so that sums do not depend on their order and two ways to find the
 /// same moment agree exactly.
@@ -52,4 +52,4 @@ int32_t pieces_of(const Body& body);
 Timing even_timing(const Program& program, const std::function<Seconds(const Body& body)>& seconds,
                    MessageTime message);
 
-}  // namespace partita
+}  // namespace partita::program

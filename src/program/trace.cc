@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 std::string quote(const std::string& text) { return Json(text).dump(); }
@@ -82,4 +82,4 @@ std::string to_chrome(const Trace& trace) {
          " ]}\n";
 }
 
-}  // namespace partita
+}  // namespace partita::program

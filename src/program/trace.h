@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 
-namespace partita {
+namespace partita::program {
 
 /// One thing that took time on one stream of one rank: a body on "compute", a collective on "collective", one
 /// that was started and went on beside computing on "collective, group 2", a transfer on "to 3, tag 0".
@@ -40,4 +40,4 @@ std::string to_json(const Trace& trace);
 /// For chrome://tracing and Perfetto: ranks are processes, streams are threads, microseconds.
 std::string to_chrome(const Trace& trace);
 
-}  // namespace partita
+}  // namespace partita::program

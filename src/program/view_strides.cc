@@ -5,7 +5,7 @@
 
 #include "model/build/strides.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 using Numbers = std::vector<int64_t>;
@@ -101,4 +101,4 @@ Shape strides_of_view(const Op& op, const Instr& instr, const Lie& in, const Sha
   return build::contiguous_strides(out);
 }
 
-}  // namespace partita
+}  // namespace partita::program

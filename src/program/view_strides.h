@@ -3,7 +3,7 @@
 #include "model/model.h"
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// How a value lies in memory, in elements. A type of a Program says only the order of its dimensions: the
 /// second half of the columns of [4, 6] has strides {6, 1}, its type {3, 1}.
@@ -16,4 +16,4 @@ struct Lie {
 /// Of an op that is no view known here: dense.
 Shape strides_of_view(const Op& op, const Instr& instr, const Lie& in, const Shape& out);
 
-}  // namespace partita
+}  // namespace partita::program

@@ -7,7 +7,7 @@
 #include "base/interrupt.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 
 Walker::Walker(const Program& program)
     : program_(program),
@@ -190,4 +190,4 @@ std::string Walker::story() const {
   return fmt::format("{}; {} more {} for these", text, others, others == 1 ? "rank waits" : "ranks wait");
 }
 
-}  // namespace partita
+}  // namespace partita::program

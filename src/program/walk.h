@@ -7,7 +7,7 @@
 #include "program/program.h"
 #include "program/routes.h"
 
-namespace partita {
+namespace partita::program {
 
 /// Where a rank stands: an action and, inside a body, an instruction.
 struct At {
@@ -80,4 +80,4 @@ class Walker {
   Event event_;
 };
 
-}  // namespace partita
+}  // namespace partita::program

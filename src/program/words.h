@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// The words of docs/formats/program.md, shared by its writer, its reader and every sentence about a Program.
 inline constexpr int64_t kProgramVersion = 1;
@@ -50,4 +50,4 @@ std::string to_text(Slot slot);
 /// "f32[2,16]".
 std::string to_text(const TensorType& type);
 
-}  // namespace partita
+}  // namespace partita::program

@@ -1,9 +1,9 @@
 #include "prove/prove.h"
 
 #include "base/error.h"
-#include "program/certificate.h"
+#include "certify/certificate.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 void demand(const std::vector<std::string>& faults) {
@@ -13,8 +13,8 @@ void demand(const std::vector<std::string>& faults) {
 }  // namespace
 
 Proved prove(const Model& model, const Plan& plan, PhaseLog& log) {
-  Lowered lowered = lower(model, plan, log);
-  demand(certify(lowered.model, lowered.atoms, lowered.program, plan.optimizer));
+  Lowered lowered = lower::lower(model, plan, log);
+  demand(certify::certify(lowered.model, lowered.atoms, lowered.program, plan.optimizer));
   return Proved(std::move(lowered));
 }
 
@@ -27,8 +27,8 @@ ProvedClasses prove_classes(const Model& model, const Plan& plan) {
   ProvedClasses out{.prepared = prepare(model, form_of(plan))};
   out.folded = lower_folded(out.prepared, plan);
   demand(
-      certify(out.prepared.model, out.prepared.atoms, out.folded.program, plan.optimizer, out.folded.fold));
+      certify::certify(out.prepared.model, out.prepared.atoms, out.folded.program, plan.optimizer, out.folded.fold));
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::prove

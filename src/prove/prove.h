@@ -2,7 +2,7 @@
 
 #include "lower/lower.h"
 
-namespace partita {
+namespace partita::prove {
 
 /// A Program that the certificate accepts for its Model and the optimizer of its Plan. Only `prove` makes
 /// one.
@@ -28,4 +28,4 @@ struct ProvedClasses {
 };
 ProvedClasses prove_classes(const Model& model, const Plan& plan);
 
-}  // namespace partita
+}  // namespace partita::prove

@@ -11,7 +11,7 @@
 #include "run/op_comparison.h"
 #include "run/options.h"
 
-namespace partita {
+namespace partita::run {
 
 /// What a rank did in a step, seen from outside.
 struct StepReport {
@@ -147,4 +147,4 @@ inline constexpr int kRunApiVersion = 9;
 /// The symbol to look up; null if the library was built for another version.
 extern "C" const RunApi* partita_run_api(int version);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 TensorType dense_type(const Shape& shape, DType dtype) { return {shape, row_major(shape), dtype}; }
@@ -44,4 +44,4 @@ void Assembly::add(const Box& box, const std::byte* local, const TensorType& typ
 
 int64_t Assembly::missing() const { return std::count(given_.data.begin(), given_.data.end(), std::byte{0}); }
 
-}  // namespace partita
+}  // namespace partita::run

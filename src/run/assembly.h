@@ -4,7 +4,7 @@
 
 #include "run/host_tensor.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Puts a whole value together from the boxes ranks hold, and compares them where several ranks hold the same
 /// part.
@@ -25,4 +25,4 @@ class Assembly {
   double disagreement_ = 0;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr std::string_view kSpaces[] = {"rank", "frame", "local"};
@@ -231,4 +231,4 @@ void check_runnable(const Program& program, const Model& model) {
     RankChecker(checker, static_cast<int32_t>(rank), bodies).run();
 }
 
-}  // namespace partita
+}  // namespace partita::run

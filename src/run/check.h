@@ -2,7 +2,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Refuses (InputError) a Program that would make the runtime touch memory it must not: a slot, type, body or
 /// group out of range, a wait without its transfer, a slot written or dropped while it is being sent, touched
@@ -10,4 +10,4 @@ namespace partita {
 /// thing is the certificate's business.
 void check_runnable(const Program& program, const Model& model);
 
-}  // namespace partita
+}  // namespace partita::run

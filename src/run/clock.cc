@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr Picoseconds kPerNanosecond = 1000;
@@ -41,4 +41,4 @@ void EmulatedClock::start(Picoseconds zero) {
   prctl(PR_SET_TIMERSLACK, 1);
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -4,7 +4,7 @@
 
 #include "program/timing.h"
 
-namespace partita {
+namespace partita::run {
 
 /// What time it is for one rank: one of the two seams of the runtime. Used by the rank's own thread. Times
 /// count from the start of the step.
@@ -58,4 +58,4 @@ class EmulatedClock : public Clock {
 enum class ClockKind : uint8_t { kReal, kVirtual, kEmulated };
 inline constexpr std::string_view kClockNames[] = {"real", "virtual", "emulated"};
 
-}  // namespace partita
+}  // namespace partita::run

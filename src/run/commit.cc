@@ -5,7 +5,7 @@
 
 #include "program/words.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // What lies before the first update of a rank: whole actions, and collectives of the body that updates.
@@ -66,4 +66,4 @@ bool can_commit(const Program& program, const Routes& routes) {
   });
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -6,7 +6,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::run {
 
 /// A tensor of this rank as memory: where it begins and how it is laid out.
 struct TensorSpan {
@@ -77,4 +77,4 @@ class Communicator {
   virtual void check_stopped() = 0;
 };
 
-}  // namespace partita
+}  // namespace partita::run

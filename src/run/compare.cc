@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -63,4 +63,4 @@ std::map<std::string, double> relative_errors(const HostTensors& values, const H
   return errors;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -6,7 +6,7 @@
 
 #include "run/host_tensor.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Largest |a - b| over all elements; infinite where only one of them is not a number or the shapes differ.
 double largest_difference(const HostView& a, const HostView& b);
@@ -23,4 +23,4 @@ std::map<std::string, double> relative_errors(
     const HostTensors& values, const HostTensors& reference, double floor,
     const std::map<std::string, std::vector<double>>& explained = {});
 
-}  // namespace partita
+}  // namespace partita::run

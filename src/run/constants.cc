@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "run/safetensors.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr std::string_view kModelSuffix = ".model.json";
@@ -43,4 +43,4 @@ HostTensors load_constants(const std::string& file, const Model& model) {
   return values;
 }
 
-}  // namespace partita
+}  // namespace partita::run

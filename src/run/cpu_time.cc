@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::run {
 
 Seconds clock_cost() {
   Seconds least = 1;
@@ -13,4 +13,4 @@ Seconds clock_cost() {
   return least;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 
-namespace partita {
+namespace partita::run {
 
 /// CPU seconds of the calling thread, so that what else the machine does is left out of a measurement.
 inline Seconds cpu_seconds() {
@@ -16,4 +16,4 @@ inline Seconds cpu_seconds() {
 /// What asking for the time costs, which every measurement contains once.
 Seconds clock_cost();
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 
 CutWalk CutWalk::reversed() const {
   CutWalk walk = *this;
@@ -93,4 +93,4 @@ ShareWalk walk_share(const TensorType& in, const TensorType& out, const Pieces& 
   return walk;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -6,7 +6,7 @@
 #include "run/communicator.h"
 #include "run/strided.h"
 
-namespace partita {
+namespace partita::run {
 
 /// A walk between a part and the whole it belongs to; to = part, from = whole.
 struct CutWalk {
@@ -33,4 +33,4 @@ struct ShareWalk {
 ShareWalk walk_share(const TensorType& in, const TensorType& out, const Pieces& joined,
                      const Pieces& scattered, size_t from, size_t to);
 
-}  // namespace partita
+}  // namespace partita::run

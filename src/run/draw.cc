@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr double kMatrixScale = 0.02, kNormScale = 0.1;
@@ -115,4 +115,4 @@ HostTensors draw_batch(const Model& model, int64_t step, const BatchOptions& opt
   return batch;
 }
 
-}  // namespace partita
+}  // namespace partita::run

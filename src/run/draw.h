@@ -5,7 +5,7 @@
 
 #include "run/host_tensor.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Random numbers by counting: element `index` of stream (seed, name) is the same wherever and in whichever
 /// order it is drawn, so every rank and every plan sees the same values.
@@ -39,4 +39,4 @@ struct BatchOptions {
 /// 1).
 HostTensors draw_batch(const Model& model, int64_t step, const BatchOptions& options);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace partita {
+namespace partita::run {
 
 /// A rank that is made to fail on purpose: it throws, or never comes back, before an action of a step.
 struct Fault {
@@ -15,4 +15,4 @@ struct Fault {
 /// Does not return.
 [[noreturn]] void strike(Fault::Kind kind);
 
-}  // namespace partita
+}  // namespace partita::run

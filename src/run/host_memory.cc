@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -99,4 +99,4 @@ void need_one_process(const std::string& what) {
       what, size);
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "model/model.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Bytes that processes of this machine can still get: what Linux calls available, or what the control groups
 /// of this process leave, whichever is less. 0: not known. `root`: the folder that holds proc and sys.
@@ -21,4 +21,4 @@ void need_memory(const std::string& what, Bytes needed, int64_t ranks, Bytes ava
 /// InputError where this process is one of several that a launcher started: each would run all ranks.
 void need_one_process(const std::string& what);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -6,7 +6,7 @@
 #include "run/number.h"
 #include "run/strided.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 struct BoxWalk {
@@ -109,4 +109,4 @@ HostTensor from_doubles(Shape shape, DType dtype, const std::vector<double>& val
   return tensor;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -10,7 +10,7 @@
 #include "model/model.h"
 #include "program/program.h"
 
-namespace partita {
+namespace partita::run {
 
 /// A whole value on the host: dense, row-major.
 struct HostTensor {
@@ -68,4 +68,4 @@ std::vector<double> to_doubles(const HostView& tensor);
 /// Every element rounded to `dtype`.
 HostTensor from_doubles(Shape shape, DType dtype, const std::vector<double>& values);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Slots whose value of the beginning is gone or replaced at the end of the step.
@@ -68,4 +68,4 @@ std::vector<NextLoad> plan_loads(const Program& program, const Model& model, int
   return plan;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Where a load's value comes from when a step after the first begins.
 enum class Next : uint8_t {
@@ -25,4 +25,4 @@ struct NextLoad {
 /// Throws InputError if an optimizer state does not survive a step.
 std::vector<NextLoad> plan_loads(const Program& program, const Model& model, int32_t rank);
 
-}  // namespace partita
+}  // namespace partita::run

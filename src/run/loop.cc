@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 
 std::vector<Record> records_of(const Program& program, const Routes& routes, int32_t rank) {
   std::vector<Record> records;
@@ -25,4 +25,4 @@ void strike(Fault::Kind kind) {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-}  // namespace partita
+}  // namespace partita::run

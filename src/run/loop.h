@@ -10,7 +10,7 @@
 #include "run/position.h"
 #include "run/timeline.h"
 
-namespace partita {
+namespace partita::run {
 
 /// An action with everything looked up.
 struct Record {
@@ -67,4 +67,4 @@ void run_loop(std::span<const Record> records, Rank& rank, Communicator& comm, T
   at = {.step = at.step, .doing = "end of step"};
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr size_t kAlignment = 64;
@@ -99,4 +99,4 @@ size_t MemoryPool::reserved() const {
   return sum;
 }
 
-}  // namespace partita
+}  // namespace partita::run

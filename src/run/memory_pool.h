@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-namespace partita {
+namespace partita::run {
 
 /// Large blocks of memory that stay with the process after they are freed, so that a step finds the pages the
 /// last one touched. Best fit; neighbours that are free grow together. Safe from any thread.
@@ -45,4 +45,4 @@ class MemoryPool {
   std::set<std::pair<size_t, std::byte*>> free_;  // the free ones, by size
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "model/dtype.h"
 
-namespace partita {
+namespace partita::run {
 
 /// bfloat16 with rounding to nearest, ties to even; a NaN stays one.
 struct BFloat16 {
@@ -71,4 +71,4 @@ struct SumOf<_Float16> {
   using Type = float;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 #include "run/compare.h"
 #include "run/strided.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 HostTensor dense(const TensorSpan& value) {
@@ -75,4 +75,4 @@ std::optional<WrongOp> OpComparison::first_wrong(double tolerance, double floor)
   return std::nullopt;
 }
 
-}  // namespace partita
+}  // namespace partita::run

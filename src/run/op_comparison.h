@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "program/made.h"
+#include "certify/made.h"
 #include "run/communicator.h"
 #include "run/host_tensor.h"
 
-namespace partita {
+namespace partita::run {
 
 /// An op of which some rank made something else than one device did.
 struct WrongOp {
@@ -48,4 +48,4 @@ class OpComparison {
   std::vector<std::map<TensorId, double>> differences_;  // by rank: the largest
 };
 
-}  // namespace partita
+}  // namespace partita::run

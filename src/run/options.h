@@ -8,7 +8,7 @@
 #include "run/communicator.h"
 #include "run/fault.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Sees output `out` of the instruction at `at`, on the thread of its rank.
 using Observe = std::function<void(const At& at, int32_t out, const TensorSpan& value)>;
@@ -35,4 +35,4 @@ struct RunOptions {
   Clocked clocked;             // told what every instruction took; none: nobody asks
 };
 
-}  // namespace partita
+}  // namespace partita::run

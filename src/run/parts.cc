@@ -1,6 +1,6 @@
 #include "run/parts.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 Leaves leaves_of(const Shape& shape) {
@@ -48,4 +48,4 @@ void join_parts(const Model& model, HostTensors& values) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::run

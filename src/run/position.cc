@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace partita {
+namespace partita::run {
 
 std::string to_text(int32_t rank, const Position& at) {
   int32_t action = at.action, peer = at.peer;
@@ -17,4 +17,4 @@ std::string to_text(int32_t rank, const Position& at) {
   return text + ")";
 }
 
-}  // namespace partita
+}  // namespace partita::run

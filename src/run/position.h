@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace partita {
+namespace partita::run {
 
 /// A value that its own thread writes and others may look at any time, in no order with anything else.
 template <class T>
@@ -38,4 +38,4 @@ struct Position {
 /// "rank 1, step 2, action 7 (run stage0.forward, h.0.attn/addmm)".
 std::string to_text(int32_t rank, const Position& at);
 
-}  // namespace partita
+}  // namespace partita::run

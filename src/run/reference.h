@@ -4,7 +4,7 @@
 
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 
 /// One device that takes a Model's step as it is written: its ops one after another on whole tensors, through
 /// torch's dispatcher; the gradients that the Model names, each in memory of its own; torch's
@@ -29,4 +29,4 @@ class Reference {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "run/assembly.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 using Key = std::pair<Result::Kind, TensorId>;
@@ -73,4 +73,4 @@ HostTensor collect_update(const Model& model, const Program& program, const Leaf
   return assemble(model, program, leaves, fetch, update).begin()->second.whole();
 }
 
-}  // namespace partita
+}  // namespace partita::run

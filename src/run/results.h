@@ -6,7 +6,7 @@
 #include "run/api.h"
 #include "run/communicator.h"
 
-namespace partita {
+namespace partita::run {
 
 /// The memory of a rank's result slot.
 using Fetch = std::function<TensorSpan(int32_t rank, Slot slot)>;
@@ -20,4 +20,4 @@ double collect_loss(const Model& model, const Program& program, const LeafSizes&
 HostTensor collect_update(const Model& model, const Program& program, const LeafSizes& leaves,
                           const Fetch& fetch, TensorId tensor);
 
-}  // namespace partita
+}  // namespace partita::run

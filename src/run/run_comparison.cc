@@ -6,7 +6,7 @@
 #include "run/compare.h"
 #include "run/updates.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 /// `run`, each element at most `most` from that of the reference: what of the difference is rounding.
@@ -102,4 +102,4 @@ VerifyReport RunComparison::report() const {
   return report;
 }
 
-}  // namespace partita
+}  // namespace partita::run

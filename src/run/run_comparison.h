@@ -7,7 +7,7 @@
 #include "model/optimizer.h"
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Says whether a run trains what its reference trains, of the values that their steps left behind.
 /// Loss, gradients and buffers may be `tolerance` apart, relative to the largest of their tensor
@@ -44,4 +44,4 @@ class RunComparison {
   VerifyReport report_;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -1,6 +1,6 @@
 #include "run/runnable.h"
 
-namespace partita {
+namespace partita::run {
 
 Runnable runnable(const Proved& proved) {
   const Lowered& lowered = proved.lowered();
@@ -12,4 +12,4 @@ KnownStep known_step(const Proved& proved) {
   return {runnable(proved), made_by(lowered.model, lowered.atoms, lowered.program)};
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
@@ -107,4 +107,4 @@ std::string to_safetensors(const HostTensors& tensors) {
   return bytes;
 }
 
-}  // namespace partita
+}  // namespace partita::run

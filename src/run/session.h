@@ -6,7 +6,7 @@
 
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Everything that lasts from one step to the next, whole.
 struct Lasting {
@@ -75,4 +75,4 @@ class Session {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace partita
+}  // namespace partita::run

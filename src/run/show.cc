@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-namespace partita {
+namespace partita::run {
 
 std::string show(const TensorType& type) {
   return fmt::format("{}[{}]", dtype_name(type.dtype), fmt::join(type.shape, ", "));
 }
 
-}  // namespace partita
+}  // namespace partita::run

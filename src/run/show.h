@@ -4,9 +4,9 @@
 
 #include "program/program.h"
 
-namespace partita {
+namespace partita::run {
 
 /// "float32[4, 8]".
 std::string show(const TensorType& type);
 
-}  // namespace partita
+}  // namespace partita::run

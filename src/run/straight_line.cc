@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "model/row.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 class Writer {
@@ -143,4 +143,4 @@ Program straight_line(const Model& model, const OptimizerSpec& optimizer, const 
   return Writer(model, optimizer, leaves).write();
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -2,7 +2,7 @@
 
 #include "run/host_tensor.h"
 
-namespace partita {
+namespace partita::run {
 
 /// The step of `model` on one rank, written down without any lowering: every op once in the model's order, a
 /// value dropped after its last reader, then the optimizer, parameter by parameter. It is the reference of
@@ -10,4 +10,4 @@ namespace partita {
 /// updated parameter and buffer.
 Program straight_line(const Model& model, const OptimizerSpec& optimizer, const LeafSizes& leaves);
 
-}  // namespace partita
+}  // namespace partita::run

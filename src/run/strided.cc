@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "run/number.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 bool is_empty(const std::vector<Extent>& extents) {
@@ -131,4 +131,4 @@ double sum_of_squares(const std::byte* from, std::vector<Extent> extents, DType 
   return total;
 }
 
-}  // namespace partita
+}  // namespace partita::run

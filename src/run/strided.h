@@ -5,7 +5,7 @@
 
 #include "model/dtype.h"
 
-namespace partita {
+namespace partita::run {
 
 /// One dimension of a walk over two memories at once; strides in elements.
 struct Extent {
@@ -27,4 +27,4 @@ void sum_strided(std::byte* to, const std::vector<const std::byte*>& from, std::
 /// REQUIRES: not complex. Example: {3, 4} gives 25.
 double sum_of_squares(const std::byte* from, std::vector<Extent> extents, DType dtype);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::run {
 
 void Timeline::begin_step(Picoseconds zero, bool marked) {
   marked_ = marked;
@@ -73,4 +73,4 @@ void Timeline::waited(Picoseconds from, Picoseconds begun, Picoseconds ended, in
   if (send >= 0) tape_.transfer(send, begun, ended);
 }
 
-}  // namespace partita
+}  // namespace partita::run

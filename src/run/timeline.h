@@ -3,7 +3,7 @@
 #include "program/tape.h"
 #include "run/clock.h"
 
-namespace partita {
+namespace partita::run {
 
 /// The time of one rank: its clock, what its actions are to take on it, and the tape of what they took. Used
 /// by the rank's own thread.
@@ -65,4 +65,4 @@ class Timeline {
   Tape tape_;
 };
 
-}  // namespace partita
+}  // namespace partita::run

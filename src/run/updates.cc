@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 /// One element and its states.
@@ -74,4 +74,4 @@ std::vector<double> updated(std::string_view optimizer, const OptimizerGroup& by
   return parameter;
 }
 
-}  // namespace partita
+}  // namespace partita::run

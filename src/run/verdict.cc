@@ -2,7 +2,7 @@
 
 #include "model/inferred.h"
 
-namespace partita {
+namespace partita::run {
 
 // Sums in another order differ by rounding: 1e-9 in double precision leaves room for many terms, single
 // precision has about 1e-7 a term.
@@ -40,4 +40,4 @@ Json to_json(const Verdict& verdict, const Model& model) {
   return json;
 }
 
-}  // namespace partita
+}  // namespace partita::run

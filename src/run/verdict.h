@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Steps that `verify` compares: what the second leaves behind shows in the third.
 inline constexpr int64_t kVerifiedSteps = 3;
@@ -31,4 +31,4 @@ struct Verdict {
 /// The answer of the command and of Python; its keys are a promise. `wrong` is an op of `model`.
 Json to_json(const Verdict& verdict, const Model& model);
 
-}  // namespace partita
+}  // namespace partita::run

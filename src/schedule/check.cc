@@ -6,7 +6,7 @@
 
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // What has been seen of one (stage, micro-batch): bit per kind, and the stream it ran in.
@@ -88,4 +88,4 @@ class Census {
 
 std::vector<std::string> check(const Schedule& schedule) { return Census(schedule).take(); }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 using Wide = __int128;
@@ -78,4 +78,4 @@ Ticks to_ticks(const Costs& costs, int devices, int stages, int microbatches) {
   return ticks;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -6,7 +6,7 @@
 #include "base/rational.h"
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// Time of the steps of one stage. A fused backward costs `input_grad + weight_grad` unless said otherwise.
 struct StageCost {
@@ -57,4 +57,4 @@ struct Ticks {
 /// of stages is not `stages`, or when the sum over `microbatches` would not fit 62 bits.
 Ticks to_ticks(const Costs& costs, int devices, int stages, int microbatches);
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 constexpr int kMaxIndex = 1 << 20;
@@ -203,4 +203,4 @@ Schedule parse_csv(std::string_view text, std::string_view where) {
   return schedule;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -5,7 +5,7 @@
 
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// PyTorch's schedule form: one row a rank, cells such as `2F0`, `1B3`, `1I3`, `1W3`, and
 /// `(2F4;5B1)OVERLAP_F_B` for an overlapped block. REQUIRES: every stage is on one device.
@@ -18,4 +18,4 @@ std::string to_csv(const Schedule& schedule);
 /// cell.
 Schedule parse_csv(std::string_view text, std::string_view where);
 
-}  // namespace partita
+}  // namespace partita::schedule

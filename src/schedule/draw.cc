@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // One column: a digit of the micro-batch where a step begins, its kind's mark where it goes on.
@@ -80,4 +80,4 @@ std::string draw(const Schedule& schedule, const Evaluation& run, bool colour, i
          "idle\n";
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -5,7 +5,7 @@
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // One device of DualPipe: two lanes, each a stage with its own micro-batches. Lane 0 is the one that enters
@@ -112,4 +112,4 @@ Schedule dualpipev(const ScheduleParams& params) {
   return schedule;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

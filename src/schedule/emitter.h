@@ -6,7 +6,7 @@
 
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// Appends steps to one device's list, micro-batches first in first out for each (kind, stage).
 /// A kind that is exhausted, or has nothing pending, is skipped: emit says false.
@@ -59,4 +59,4 @@ class Emitter {
   std::vector<Step> pending_;
 };
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "schedule/graph.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 std::vector<std::string> tell_cycle(const Schedule& schedule, const Graph& graph,
@@ -157,4 +157,4 @@ std::vector<MemoryLevel> memory_over_time(const Schedule& schedule, const Costs&
   return levels;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

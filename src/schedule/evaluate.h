@@ -6,7 +6,7 @@
 #include "schedule/cost.h"
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// How transfers share the way. kPerPeer: every (peer, direction) has its own channel, a message takes its
 /// hop and delays no other. kSingle: each device's sends and receives form ONE in-order queue, a transfer
@@ -61,4 +61,4 @@ struct MemoryLevel {
 std::vector<MemoryLevel> memory_over_time(const Schedule& schedule, const Costs& costs, const Evaluation& run,
                                           int device);
 
-}  // namespace partita
+}  // namespace partita::schedule

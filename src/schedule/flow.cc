@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 constexpr int kNoLine = -1;
@@ -145,4 +145,4 @@ FlowOrder to_order(const Flow& flow, const Schedule& schedule) {
   return order;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

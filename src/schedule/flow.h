@@ -6,7 +6,7 @@
 #include "schedule/cost.h"
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// A pipeline as the searches see it: lines of equal operations, one operation a micro-batch, first in first
 /// out. A line is one (stage, kind): it lives on a device, takes memory when an operation starts, gives
@@ -64,4 +64,4 @@ Schedule to_schedule(const Flow& flow, const FlowOrder& order, Schedule shape);
 /// The order of a schedule whose steps are lines of `flow`.
 FlowOrder to_order(const Flow& flow, const Schedule& schedule);
 
-}  // namespace partita
+}  // namespace partita::schedule

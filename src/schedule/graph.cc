@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::schedule {
 
 void Graph::add_edge(int32_t from, int32_t to, int64_t delay) {
   out[from].push_back({to, delay});
@@ -204,4 +204,4 @@ std::vector<int32_t> find_cycle(const Graph& graph, const std::vector<int64_t>& 
   return {walk.begin() + place[at], walk.end()};
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -9,7 +9,7 @@
 #include "schedule/evaluate.h"
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// The happens-before graph of a schedule: a node for each block of steps that start together, and for each
 /// queued transfer; an edge carries the delay between the end of one and the start of the other.
@@ -60,4 +60,4 @@ std::vector<int64_t> earliest_starts(const Graph& graph);
 /// REQUIRES: some start is -1.
 std::vector<int32_t> find_cycle(const Graph& graph, const std::vector<int64_t>& starts);
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -5,7 +5,7 @@
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // A step of all devices, to be put before whatever they start at `time` or later in plain 1f1b.
@@ -75,4 +75,4 @@ Schedule interlaced(const ScheduleParams& params) {
   return schedule;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -3,7 +3,7 @@
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // Every row of this file has one stage a device, so a device's list is fixed by how many forwards it runs
@@ -50,4 +50,4 @@ Schedule eager_one_f_one_b(const ScheduleParams& params) {
   return with_warmup("eager-1f1b", params, [](int devices, int rank) { return 2 * (devices - 1 - rank); });
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

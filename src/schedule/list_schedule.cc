@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 constexpr int64_t kNever = INT64_MAX;
@@ -298,4 +298,4 @@ bool within_caps(const Flow& flow, const FlowOrder& order) {
   return true;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

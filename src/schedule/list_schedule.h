@@ -5,7 +5,7 @@
 
 #include "schedule/flow.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// How a list scheduler chooses. Of the operations a device could start, it takes the one with the least rank
 /// among those that can start before the earliest startable one would have ended times `patience` (0: never
@@ -46,4 +46,4 @@ std::vector<int64_t> starts_of(const Flow& flow, const Listed& listed);
 /// Memory peaks of every device within their caps?
 bool within_caps(const Flow& flow, const FlowOrder& order);
 
-}  // namespace partita
+}  // namespace partita::schedule

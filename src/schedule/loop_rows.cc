@@ -4,7 +4,7 @@
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 struct Cell {
@@ -112,4 +112,4 @@ Schedule interleaved_zb(const ScheduleParams& params) {
   return schedule;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

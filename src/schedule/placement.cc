@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/names.h"
 
-namespace partita {
+namespace partita::schedule {
 
 std::vector<int> place(Placement placement, int devices, int chunks) {
   CHECK(placement != Placement::kLinear || chunks == 1);
@@ -65,4 +65,4 @@ Schedule blank(std::string_view name, Placement placement, const ScheduleParams&
   return schedule;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -5,7 +5,7 @@
 
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 
 /// Device of each stage, for one stream. With P devices and v stages each:
 enum class Placement {
@@ -28,4 +28,4 @@ std::string_view placement_name(Placement placement);
 /// share the micro-batches equally.
 Schedule blank(std::string_view name, Placement placement, const ScheduleParams& params, int chunks);
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -2,7 +2,7 @@
 
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 
 // One function a schedule; its picture is above the definition. They trust params: make_schedule checked
 // them.
@@ -25,4 +25,4 @@ Schedule bitpipe(const ScheduleParams& params);
 Schedule three_f_one_b(const ScheduleParams& params);
 Schedule interlaced(const ScheduleParams& params);
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -8,7 +8,7 @@
 #include "base/names.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 struct Row {
@@ -82,4 +82,4 @@ std::string show(const Step& step) {
   return fmt::format("{}{}{}", step.stage, letter(step.kind), step.microbatch);
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
-namespace partita {
+#include "base/namespaces.h"
+
+namespace partita::schedule {
 
 /// What a step computes. kBackward is the fused one: input gradient and weight gradient together.
 enum class StepKind : uint8_t { kForward, kBackward, kInputGrad, kWeightGrad };
@@ -82,4 +84,4 @@ std::string_view letter(StepKind kind);
 /// Stage, letter, micro-batch: "2F0".
 std::string show(const Step& step);
 
-}  // namespace partita
+}  // namespace partita::schedule

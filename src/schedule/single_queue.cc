@@ -3,7 +3,7 @@
 
 #include "schedule/evaluate.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // Which values a device has in its list so far: its own outputs and what it received.
@@ -76,4 +76,4 @@ class Sweep {
 
 QueueOrder single_queue(const Schedule& schedule) { return Sweep(schedule).run(); }
 
-}  // namespace partita
+}  // namespace partita::schedule

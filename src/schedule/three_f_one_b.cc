@@ -4,7 +4,7 @@
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 constexpr int kPasses = 3;
@@ -49,4 +49,4 @@ Schedule three_f_one_b(const ScheduleParams& params) {
   return to_schedule(flow, late.makespan < eager.makespan ? late.order : eager.order, shape);
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

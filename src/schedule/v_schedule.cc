@@ -5,7 +5,7 @@
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // Slots of F0, F1, I1, I0 of micro-batch 0 on one device; micro-batch k follows 6 k later.
@@ -218,4 +218,4 @@ Schedule v_min(const ScheduleParams& params) {
   });
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

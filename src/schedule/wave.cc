@@ -6,7 +6,7 @@
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 int waves_of(const ScheduleParams& params) {
@@ -144,4 +144,4 @@ Schedule chimera(const ScheduleParams& params) { return unfold("chimera", params
 // device 3: f0 f1 F0 F1 f0' f1' ...
 Schedule bitpipe(const ScheduleParams& params) { return unfold("bitpipe", params, 2); }
 
-}  // namespace partita
+}  // namespace partita::schedule

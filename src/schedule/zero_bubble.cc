@@ -2,7 +2,7 @@
 #include "schedule/placement.h"
 #include "schedule/rows.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // Both handcrafted schedules of "Zero Bubble Pipeline Parallelism" (arXiv 2401.10241): `ahead` forwards, then
@@ -80,4 +80,4 @@ Schedule zb_v(const ScheduleParams& params) {
   return schedule;
 }
 
-}  // namespace partita
+}  // namespace partita::schedule

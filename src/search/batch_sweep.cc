@@ -1,9 +1,9 @@
 #include "search/batch_sweep.h"
 
 #include "base/error.h"
-#include "search/cost_book.h"
+#include "estimate/cost_book.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 constexpr int kMostDoublings = 14, kPatience = 2;
@@ -48,4 +48,4 @@ BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const Searc
   return best;
 }
 
-}  // namespace partita
+}  // namespace partita::search

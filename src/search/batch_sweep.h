@@ -4,7 +4,7 @@
 
 #include "search/objective.h"
 
-namespace partita {
+namespace partita::search {
 
 struct BatchSweep {
   int64_t batch = 0;
@@ -21,4 +21,4 @@ BatchSweep sweep_batches(const std::function<Model(int64_t)>& build, const Searc
 /// Positions of the first batch input: what a step works on.
 int64_t tokens_of(const Model& model);
 
-}  // namespace partita
+}  // namespace partita::search

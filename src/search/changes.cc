@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Parts of a plan's JSON that change what runs: those that can be changed alone first, those that make the
@@ -170,4 +170,4 @@ Difference difference(const Model& model, const Plan& from, const Plan& to, cons
   return Comparison(model, from, to, request).run();
 }
 
-}  // namespace partita
+}  // namespace partita::search

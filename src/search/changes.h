@@ -5,7 +5,7 @@
 
 #include "search/plan_costs.h"
 
-namespace partita {
+namespace partita::search {
 
 /// One part in which two plans differ.
 struct Change {
@@ -35,4 +35,4 @@ struct Difference {
 /// InputError where a plan does not suit the model or the cluster.
 Difference difference(const Model& model, const Plan& from, const Plan& to, const SearchRequest& request);
 
-}  // namespace partita
+}  // namespace partita::search

@@ -8,7 +8,7 @@
 #include "search/neighbours.h"
 #include "search/slicing.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Plans to start from, and how many ways and steps are tried from each.
@@ -192,4 +192,4 @@ void climb(Judging& judging, const CostBook& book, const Freedom& freedom) {
     }
 }
 
-}  // namespace partita
+}  // namespace partita::search

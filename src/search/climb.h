@@ -1,8 +1,9 @@
 #pragma once
 
+#include "estimate/estimate.h"
 #include "search/judging.h"
 
-namespace partita {
+namespace partita::search {
 
 /// Goes on from plans that fit to faster ones that differ in one decision each time: estimates place things
 /// well, and count bytes to within a few percent, so at the limit single decisions are tried out.
@@ -13,4 +14,4 @@ void climb(Judging& judging, const CostBook& book, const Freedom& freedom);
 /// schedules that put weight gradients off no recomputation.
 void descend(Judging& judging, const CostBook& book, const Freedom& freedom);
 
-}  // namespace partita
+}  // namespace partita::search

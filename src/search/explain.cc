@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/search.h"
 #include "base/error.h"
 #include "search/plan_costs.h"
 #include "search/stability.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 constexpr Bytes kGiB = Bytes{1} << 30;
@@ -175,4 +176,4 @@ std::vector<Reason> explain(const Model& model, const Plan& plan, const SearchRe
   return reasons;
 }
 
-}  // namespace partita
+}  // namespace partita::search

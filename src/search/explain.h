@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "search/search.h"
+#include "search/request.h"
 
-namespace partita {
+namespace partita::search {
 
 /// One sentence about a plan, with the number that it rests on.
 struct Reason {
@@ -19,4 +19,4 @@ struct Reason {
 /// at which one of them wins, with the measurement that settles it. REQUIRES: the plan suits the model.
 std::vector<Reason> explain(const Model& model, const Plan& plan, const SearchRequest& request);
 
-}  // namespace partita
+}  // namespace partita::search

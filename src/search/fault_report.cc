@@ -10,9 +10,9 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// One bug often takes many candidates with it: more files say little more.
@@ -100,4 +100,4 @@ std::vector<std::string> report_faults(const std::vector<PlanFault>& faults, con
   return warnings;
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "model/model.h"
-#include "search/plan_fault.h"
+#include "estimate/plan_fault.h"
 
-namespace partita {
+namespace partita::search {
 
 /// What a bug report says beside the fault itself.
 struct FaultSetting {
@@ -24,4 +24,4 @@ std::string to_json(const PlanFault& fault, const FaultSetting& setting);
 /// said in its sentence.
 std::vector<std::string> report_faults(const std::vector<PlanFault>& faults, const FaultSetting& setting);
 
-}  // namespace partita
+}  // namespace partita::search

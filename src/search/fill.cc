@@ -6,7 +6,7 @@
 #include "choose/search.h"
 #include "search/neighbours.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Plans that are stored anew, groups of one that may differ, the largest first, and choices among them.
@@ -125,4 +125,4 @@ void fill(Judging& judging, const CostBook& book, const Freedom& freedom) {
     if (plan.step_seconds < judging.best() * kWorth) Filling(judging, book, freedom, plan).run();
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -10,7 +10,7 @@
 #include "search/refine.h"
 #include "search/shortlist.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Of the work that is left where recipes are judged; what then is left is for climbing.
@@ -72,4 +72,4 @@ void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom
   give_reasons(request, result);
 }
 
-}  // namespace partita
+}  // namespace partita::search

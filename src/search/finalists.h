@@ -2,10 +2,12 @@
 
 #include <vector>
 
-#include "search/cost_book.h"
-#include "search/search.h"
+#include "estimate/estimate.h"
+#include "estimate/cost_book.h"
+#include "search/candidate.h"
+#include "search/request.h"
 
-namespace partita {
+namespace partita::search {
 
 /// What costs by unit have to say.
 struct Leads {
@@ -21,4 +23,4 @@ struct Leads {
 void judge_finalists(CostBook& book, const SearchRequest& request, const Freedom& freedom, const Leads& leads,
                      SearchResult& result);
 
-}  // namespace partita
+}  // namespace partita::search

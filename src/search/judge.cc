@@ -4,7 +4,7 @@
 #include "lower/overlap.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::search {
 
 const Prepared& Judge::prepared(const Plan& plan) {
   std::lock_guard lock(mutex_);
@@ -44,8 +44,8 @@ Candidate Judge::judge(const Plan& plan) {
 // Where ranks of a class lie across different links, every rank is simulated for itself.
 Candidate Judge::simulated(const Prepared& from, const Plan& plan,
                            std::shared_ptr<const FoldedProgram> folded) {
-  std::optional<Trace> trace = simulate(from.model, folded->program, folded->fold, request_.prices);
-  if (!trace) trace = simulate(from.model, expand(folded->program, folded->fold), request_.prices);
+  std::optional<Trace> trace = simulate::simulate(from.model, folded->program, folded->fold, request_.prices);
+  if (!trace) trace = simulate::simulate(from.model, expand(folded->program, folded->fold), request_.prices);
   Candidate candidate{.plan = plan};
   candidate.lowered = true;
   candidate.step_seconds = trace->step_seconds;
@@ -71,4 +71,4 @@ Candidate judged(const Model& model, const Plan& plan, const SearchRequest& requ
   return candidate;
 }
 
-}  // namespace partita
+}  // namespace partita::search

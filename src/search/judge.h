@@ -5,9 +5,10 @@
 #include <mutex>
 
 #include "lower/lower.h"
-#include "search/search.h"
+#include "search/candidate.h"
+#include "search/request.h"
 
-namespace partita {
+namespace partita::search {
 
 /// Says what plans of one model take, by lowering and simulating them as classes of ranks. What all of them
 /// start from is made once for each form. May be used by several threads.
@@ -43,4 +44,4 @@ class Judge {
 /// A plan with what it takes, certified.
 Candidate judged(const Model& model, const Plan& plan, const SearchRequest& request);
 
-}  // namespace partita
+}  // namespace partita::search

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/parallel.h"
+#include "base/parallel.h"
 #include "search/write_plan.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Plans judged side by side; fixed, so that what is learned does not depend on the cores.
@@ -336,4 +336,4 @@ std::vector<size_t> Judging::judge_all(std::vector<Plan> plans, const RecipeSpec
   return places;
 }
 
-}  // namespace partita
+}  // namespace partita::search

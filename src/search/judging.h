@@ -9,12 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "estimate/estimate.h"
 #include "base/error.h"
-#include "search/cost_book.h"
+#include "estimate/cost_book.h"
 #include "search/judge.h"
 #include "search/textbook.h"
 
-namespace partita {
+namespace partita::search {
 
 /// What makes plans differ for people: sizes of the mesh and the schedule.
 using Character = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, std::string>;
@@ -144,4 +145,4 @@ class Judging {
   std::atomic<int64_t> begun_ = 0;  // plans that are or were lowered
 };
 
-}  // namespace partita
+}  // namespace partita::search

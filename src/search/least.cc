@@ -7,11 +7,13 @@
 #include <set>
 #include <utility>
 
+#include "estimate/estimate.h"
 #include "base/error.h"
-#include "search/cost_book.h"
+#include "estimate/cost_book.h"
 #include "search/recipes.h"
+#include "search/search.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 constexpr int kMostInNode = 8;
@@ -75,7 +77,7 @@ Smallest smallest(CostBook& book, const SearchRequest& request) {
 }
 
 Smallest smallest(const Model& model, const SearchRequest& request) {
-  CostBook book(model, request);
+  CostBook book = book_of(model, request);
   return smallest(book, request);
 }
 
@@ -127,7 +129,7 @@ class Finder {
     std::vector<Cluster> options = larger_clusters();
     SearchRequest all = request_;
     all.prices = Prices(options.back());
-    CostBook book(model_, all);
+    CostBook book = book_of(model_, all);
     auto peak = [&](int i) {
       all.devices = num_ranks(options[i]);
       return smallest(book, all).peak;
@@ -243,4 +245,4 @@ Least least_that_would_do(const Model& model, const SearchRequest& request, cons
   return least;
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -2,9 +2,10 @@
 
 #include <functional>
 
-#include "search/search.h"
+#include "search/candidate.h"
+#include "search/request.h"
 
-namespace partita {
+namespace partita::search {
 
 /// What would do where nothing fits. Every number was planned with and fits.
 struct Least {
@@ -26,4 +27,4 @@ using BuildStep = std::function<Model(int64_t batch, int64_t sequence)>;
 Least least_that_would_do(const Model& model, const SearchRequest& request, const SearchResult& result,
                           const BuildStep& build);
 
-}  // namespace partita
+}  // namespace partita::search

@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "plan/recipe.h"
-#include "plan/repeated_modules.h"
+#include "plan/recipes/recipe.h"
+#include "plan/recipes/repeated_modules.h"
 #include "search/write_plan.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// What of a parameter is in pieces, from nothing on, in the order of Storing; and the recipe that stores all
@@ -281,4 +281,4 @@ std::vector<Plan> neighbours(const Model& model, const Plan& plan, const Freedom
   return thinned(std::move(out), most);
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -2,10 +2,11 @@
 
 #include <vector>
 
+#include "estimate/estimate.h"
 #include "plan/plan.h"
-#include "search/freedom.h"
+#include "estimate/freedom.h"
 
-namespace partita {
+namespace partita::search {
 
 /// Plans that differ from `plan` in one decision and may be faster for more memory: one module less that is
 /// computed again, or another one, or one group of equal parameters of which less is stored in pieces, as far
@@ -31,4 +32,4 @@ Plan with_storage(const Model& model, const Plan& plan, const std::vector<Storag
 std::vector<Plan> thriftier(const Model& model, const Plan& plan, const Freedom& freedom,
                             const std::vector<int32_t>& devices, size_t most);
 
-}  // namespace partita
+}  // namespace partita::search

@@ -5,12 +5,13 @@
 #include <iterator>
 #include <set>
 
+#include "search/search.h"
 #include "base/error.h"
 #include "base/names.h"
 #include "search/judge.h"
 #include "search/judging.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 constexpr ObjectiveRow kRows[] = {
@@ -191,4 +192,4 @@ SearchResult search_for(Objective objective, double slowdown, const Model& model
   return search(model, request);
 }
 
-}  // namespace partita
+}  // namespace partita::search

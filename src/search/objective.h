@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "search/search.h"
+#include "search/candidate.h"
+#include "search/request.h"
 
-namespace partita {
+namespace partita::search {
 
 /// What a plan is best at.
 enum class Objective { kTime, kMemory, kDeviceHours };
@@ -34,4 +35,4 @@ double cost_of(Objective objective, const Candidate& candidate);
 SearchResult search_for(Objective objective, double slowdown, const Model& model,
                         const SearchRequest& request);
 
-}  // namespace partita
+}  // namespace partita::search

@@ -7,7 +7,7 @@
 #include "program/words.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 std::vector<int64_t> first_of(const RankClass& ranks) {
@@ -35,8 +35,8 @@ PricedPlan::PricedPlan(const Model& model, const Plan& plan)
 
 // Where ranks of a class lie across different links, every rank is simulated for itself.
 Trace PricedPlan::simulated(const Prices& prices) const {
-  if (auto trace = simulate(prepared_.model, folded_.program, folded_.fold, prices)) return *std::move(trace);
-  return simulate(prepared_.model, expand(folded_.program, folded_.fold), prices);
+  if (auto trace = simulate::simulate(prepared_.model, folded_.program, folded_.fold, prices)) return *std::move(trace);
+  return simulate::simulate(prepared_.model, expand(folded_.program, folded_.fold), prices);
 }
 
 PlanCosts PricedPlan::costs(const SearchRequest& request) const {
@@ -94,4 +94,4 @@ std::string show(const Collective& collective, const Cluster& cluster) {
                      nodes.size() == 1 ? "one node" : fmt::format("{} nodes", nodes.size()));
 }
 
-}  // namespace partita
+}  // namespace partita::search

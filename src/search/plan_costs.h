@@ -8,9 +8,10 @@
 #include "lower/lower.h"
 #include "program/memory.h"
 #include "program/trace.h"
-#include "search/search.h"
+#include "search/candidate.h"
+#include "search/request.h"
 
-namespace partita {
+namespace partita::search {
 
 /// One collective that a rank takes part in, again and again.
 struct Collective {
@@ -52,4 +53,4 @@ class PricedPlan {
 /// "all_reduce of 12.0 MiB over 8 ranks of one node".
 std::string show(const Collective& collective, const Cluster& cluster);
 
-}  // namespace partita
+}  // namespace partita::search

@@ -1,6 +1,6 @@
 #include "search/progress.h"
 
-namespace partita {
+namespace partita::search {
 
 ShowProgress with_prefix(const ShowProgress& show, std::string prefix) {
   if (!show) return nullptr;
@@ -10,4 +10,4 @@ ShowProgress with_prefix(const ShowProgress& show, std::string prefix) {
   };
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-namespace partita {
+namespace partita::search {
 
 /// How a search goes: what it is doing, how much of that is done and the best so far.
 struct Progress {
@@ -21,4 +21,4 @@ using ShowProgress = std::function<void(const Progress&)>;
 /// Shows phases of one of several searches: "batch 8: estimating recipes". Nothing where `show` is nothing.
 ShowProgress with_prefix(const ShowProgress& show, std::string prefix);
 
-}  // namespace partita
+}  // namespace partita::search

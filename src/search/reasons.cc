@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Shares of a step below this are not worth a word.
@@ -46,4 +46,4 @@ void give_reasons(const SearchRequest& request, SearchResult& result) {
     candidate.reason = too_much(candidate.worst_peak(), request.memory);
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "plan/aliases.h"
+#include "plan/recipes/aliases.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Schedules and the chunks a device may have in them, as far as they are above 0; none: one, its only way.
@@ -276,4 +276,4 @@ Freedom freedom_of(const SearchRequest& request) {
   return freedom;
 }
 
-}  // namespace partita
+}  // namespace partita::search

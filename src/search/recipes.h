@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "search/cost_book.h"
-#include "search/freedom.h"
-#include "search/search.h"
+#include "estimate/estimate.h"
+#include "estimate/cost_book.h"
+#include "estimate/freedom.h"
+#include "search/request.h"
 
-namespace partita {
+namespace partita::search {
 
 /// Every product of recipes over all devices that the request allows: sizes of the mesh, shared experts,
 /// micro-batches that divide the batch, schedules and their chunks. `written`: those that are
@@ -27,4 +28,7 @@ std::vector<RecipeSpec> in_pieces(const RecipeSpec& spec, const Freedom& freedom
 /// How parameters may be stored and whether modules may be computed again.
 Freedom freedom_of(const SearchRequest& request);
 
-}  // namespace partita
+/// The ways a plan can be made of, as --allow and --forbid name them.
+std::vector<std::string> known_ways();
+
+}  // namespace partita::search

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Recipes that are estimated again.
@@ -108,4 +108,4 @@ void refine(Judging& judging, const CostBook& book, const Freedom& freedom,
     if (judging.cheap(estimate.spec)) estimate_with(judging, book, estimate.spec, more);
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -6,14 +6,15 @@
 #include <optional>
 #include <set>
 
+#include "estimate/estimate.h"
 #include "base/error.h"
-#include "search/device_choice.h"
+#include "estimate/device_choice.h"
 #include "search/finalists.h"
 #include "search/judging.h"
-#include "search/parallel.h"
+#include "base/parallel.h"
 #include "search/recipes.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Recipes estimated side by side; fixed, so that what is pruned does not depend on the cores. Of a large
@@ -61,7 +62,7 @@ class Leaders {
 class Search {
  public:
   Search(const Model& model, const SearchRequest& request)
-      : request_(request), book_(model, request), freedom_(freedom_of(request)) {
+      : request_(request), book_(book_of(model, request)), freedom_(freedom_of(request)) {
     large_ = book_.large();
     if (large_) freedom_.enough = kEnough;
   }
@@ -239,7 +240,7 @@ class Search {
     bool last = fitting_.count() == 0 || all_again(tried.front());
     std::vector<RecipeSpec> out;
     for (const Estimate& estimate : tried)
-      for (RecipeSpec& spec : partita::in_pieces(estimate.spec, freedom_, last))
+      for (RecipeSpec& spec : search::in_pieces(estimate.spec, freedom_, last))
         out.push_back(std::move(spec));
     return out;
   }
@@ -289,10 +290,6 @@ class Search {
 
 }  // namespace
 
-Bytes Candidate::worst_peak() const {
-  return peak_bytes.empty() ? 0 : *std::max_element(peak_bytes.begin(), peak_bytes.end());
-}
-
 SearchResult search(const Model& model, const SearchRequest& request) {
   Interruptible scope(request.stop ? request.stop : interrupt_flag());
   try {
@@ -302,4 +299,4 @@ SearchResult search(const Model& model, const SearchRequest& request) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::search

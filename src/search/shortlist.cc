@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "estimate/estimate.h"
 #include "base/interrupt.h"
-#include "search/parallel.h"
+#include "base/parallel.h"
 #include "search/write_plan.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 class Shortlist {
@@ -136,4 +137,4 @@ void write_shortlist(Judging& judging, CostBook& book, const SearchRequest& requ
   Shortlist(judging, book, request, leads, result).write();
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -3,7 +3,7 @@
 #include "search/finalists.h"
 #include "search/judging.h"
 
-namespace partita {
+namespace partita::search {
 
 /// Fills the lists of `result`: of what was judged one plan of each character, estimates where there are too
 /// few, and plain data parallel, which everybody knows. The first is certified at any cost, the others as far
@@ -11,4 +11,4 @@ namespace partita {
 void write_shortlist(Judging& judging, CostBook& book, const SearchRequest& request, const Leads& leads,
                      SearchResult& result);
 
-}  // namespace partita
+}  // namespace partita::search

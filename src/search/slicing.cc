@@ -8,7 +8,7 @@
 
 #include "base/names.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Groups that are looked at, and slices that an operator may have.
@@ -112,4 +112,4 @@ std::vector<Plan> fewer_slices(const Plan& plan) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 
-namespace partita {
+namespace partita::search {
 
 /// Plans in which the operators of one more group of equal parameters that ranks keep in pieces run in
 /// slices, gathered, used and dropped one at a time (OSDP), or in twice as many; of the groups whose
@@ -14,4 +14,4 @@ std::vector<Plan> more_slices(const Model& model, const RecipeBook& recipes, con
 /// Plans in which one group has no slices any more.
 std::vector<Plan> fewer_slices(const Plan& plan);
 
-}  // namespace partita
+}  // namespace partita::search

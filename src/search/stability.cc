@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Links are not believed to be off by more.
@@ -93,4 +93,4 @@ std::string show(const Stability& stability) {
   return text + "; to settle it, measure " + stability.settles;
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -5,7 +5,7 @@
 
 #include "search/plan_costs.h"
 
-namespace partita {
+namespace partita::search {
 
 /// How far costs may be off before another plan is faster.
 struct Stability {
@@ -26,4 +26,4 @@ std::string show(const Stability& stability);
 /// The cluster with all links `factor` times as fast, messages as far apart.
 Cluster with_links(Cluster cluster, double factor);
 
-}  // namespace partita
+}  // namespace partita::search

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "estimate/estimate.h"
 #include "base/error.h"
-#include "search/even_stages.h"
-#include "search/parallel.h"
+#include "estimate/even_stages.h"
+#include "base/parallel.h"
 #include "search/recipes.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 constexpr Storing kByZero[] = {Storing::kWhole, Storing::kState, Storing::kGradient, Storing::kParameter};
@@ -74,4 +75,4 @@ std::vector<Textbook> textbook_recipes(CostBook& book, const SearchRequest& requ
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::search

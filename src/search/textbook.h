@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "search/cost_book.h"
-#include "search/search.h"
+#include "estimate/cost_book.h"
+#include "search/request.h"
 
-namespace partita {
+namespace partita::search {
 
 /// A recipe as people write it: all parameters stored alike, all repeated modules computed again or none,
 /// stages cut by flops; and what it about takes, by costs of units.
@@ -18,4 +18,4 @@ struct Textbook {
 /// All that the request allows, fastest first. Measures what it needs in `book`.
 std::vector<Textbook> textbook_recipes(CostBook& book, const SearchRequest& request);
 
-}  // namespace partita
+}  // namespace partita::search

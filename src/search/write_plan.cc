@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "plan/cut.h"
-#include "search/device_choice.h"
-#include "plan/stage_patterns.h"
+#include "plan/recipes/cut.h"
+#include "estimate/device_choice.h"
+#include "plan/recipes/stage_patterns.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 bool inside(std::string_view name, std::string_view module) {
@@ -281,4 +281,4 @@ Plan write_plan(CostBook& book, const Estimate& estimate) {
   return plan;
 }
 
-}  // namespace partita
+}  // namespace partita::search

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "search/cost_book.h"
-#include "search/estimate.h"
+#include "estimate/cost_book.h"
+#include "estimate/estimate.h"
 
-namespace partita {
+namespace partita::search {
 
 /// The plan of an estimate, for the whole step. REQUIRES: the estimate was made with `book` and has stages.
 Plan write_plan(CostBook& book, const Estimate& estimate);
@@ -15,4 +15,4 @@ std::string summary_of(const CostBook& book, const Estimate& estimate);
 /// ", recompute 6 of 24 (2 in part)"; "" where nothing is computed again.
 std::string recompute_summary(size_t again, size_t parts, size_t modules);
 
-}  // namespace partita
+}  // namespace partita::search

@@ -1,8 +1,8 @@
 #include "simulate/class_places.h"
 
-#include "profile/profile.h"
+#include "cost/cost.h"
 
-namespace partita {
+namespace partita::simulate {
 namespace {
 
 class Finder {
@@ -72,4 +72,4 @@ std::vector<ClassPlace> class_places(const Program& classes, const Fold& fold, c
   return Finder(classes, fold, cluster).run();
 }
 
-}  // namespace partita
+}  // namespace partita::simulate

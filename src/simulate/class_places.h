@@ -5,7 +5,7 @@
 #include "cluster/cluster.h"
 #include "program/fold.h"
 
-namespace partita {
+namespace partita::simulate {
 
 /// Where the first rank of a class of ranks lies, and those it speaks to.
 struct ClassPlace {
@@ -19,4 +19,4 @@ struct ClassPlace {
 /// Example: groups of 4 on nodes of 8 are alike; of groups of 6 some lie in one node and some in two.
 std::vector<ClassPlace> class_places(const Program& classes, const Fold& fold, const Cluster& cluster);
 
-}  // namespace partita
+}  // namespace partita::simulate

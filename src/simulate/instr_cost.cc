@@ -8,7 +8,7 @@
 #include "program/words.h"
 #include "simulate/instr_samples.h"
 
-namespace partita {
+namespace partita::simulate {
 
 InstrCosts::InstrCosts(const Model& model, const Program& program, const Prices& prices)
     : model_(model), program_(program), prices_(prices) {
@@ -45,4 +45,4 @@ Seconds InstrCosts::collective(const Instr& instr, TypeId in, const std::vector<
   return prices_.collective(row_of(instr.kind).name, whole, ranks);
 }
 
-}  // namespace partita
+}  // namespace partita::simulate

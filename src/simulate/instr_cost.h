@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "profile/prices.h"
+#include "cost/prices.h"
 #include "program/program.h"
 
-namespace partita {
+namespace partita::simulate {
 
 /// Seconds of instructions on one device or among the ranks of a group, found once per instruction and
 /// operand types.
@@ -34,4 +34,4 @@ class InstrCosts {
   std::vector<std::vector<Known>> known_;
 };
 
-}  // namespace partita
+}  // namespace partita::simulate

@@ -7,7 +7,7 @@
 #include "program/slot_table.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::simulate {
 namespace {
 
 OpSample sample_of(const Model& model, const Program& program, const Instr& instr,
@@ -15,7 +15,7 @@ OpSample sample_of(const Model& model, const Program& program, const Instr& inst
   Bytes moved = bytes_moved(program, instr, in);
   if (instr.kind == InstrKind::kCompute) {
     OpView view = local_view(model, program, instr, in);
-    OpSample sample = sample_of(view, instr.view ? 0 : moved);
+    OpSample sample = cost::sample_of(view, instr.view ? 0 : moved);
     sample.signature = signature_of(view.op->target, program, instr, in);
     sample.workspace = workspace_of(view);
     return sample;
@@ -77,7 +77,7 @@ class Sampling {
 
 std::string signature_of(std::string_view target, const Program& program, const Instr& instr,
                          const std::vector<TypeId>& in) {
-  std::string text = signature_of(target, instr.args, instr.kwargs, [&](TensorId id) {
+  std::string text = cost::signature_of(target, instr.args, instr.kwargs, [&](TensorId id) {
     const TensorType& type = program[in[id.value]];
     return TensorLook{type.shape, type.strides, type.dtype};
   });
@@ -88,4 +88,4 @@ std::vector<InstrSample> instr_samples(const Model& model, const Program& progra
   return Sampling(model, program, rank).run();
 }
 
-}  // namespace partita
+}  // namespace partita::simulate

@@ -4,11 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "profile/calibration.h"
+#include "cost/calibration.h"
 #include "program/program.h"
 #include "program/walk.h"
 
-namespace partita {
+namespace partita::simulate {
 
 /// A call of `target` where it runs, as calibrations know it; `in`: types of the instruction's inputs. One
 /// that adds to a sum in the same kernel is another call.
@@ -23,4 +23,4 @@ struct InstrSample {
 /// All of a rank but collectives, waits and new names, in the order in which it runs them.
 std::vector<InstrSample> instr_samples(const Model& model, const Program& program, int32_t rank);
 
-}  // namespace partita
+}  // namespace partita::simulate

@@ -6,7 +6,7 @@
 #include "program/words.h"
 #include "simulate/instr_cost.h"
 
-namespace partita {
+namespace partita::simulate {
 namespace {
 
 /// Follows the types of one rank's slots through its actions.
@@ -106,4 +106,4 @@ Timing price(const Model& model, const Program& program, const std::vector<Class
   return timing;
 }
 
-}  // namespace partita
+}  // namespace partita::simulate

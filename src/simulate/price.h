@@ -1,10 +1,10 @@
 #pragma once
 
-#include "profile/prices.h"
+#include "cost/prices.h"
 #include "program/timing.h"
 #include "simulate/class_places.h"
 
-namespace partita {
+namespace partita::simulate {
 
 /// What every action of the Program takes on the Cluster. REQUIRES: certify(...) is empty, and the cluster
 /// has a device for every rank.
@@ -13,4 +13,4 @@ Timing price(const Model& model, const Program& program, const Prices& prices);
 Timing price(const Model& model, const Program& program, const std::vector<ClassPlace>& places,
              const Prices& prices);
 
-}  // namespace partita
+}  // namespace partita::simulate

@@ -15,7 +15,7 @@
 #include "program/words.h"
 #include "simulate/price.h"
 
-namespace partita {
+namespace partita::simulate {
 namespace {
 
 /// All ranks in order of time: whoever is earliest goes on until it has to wait, so that messages reach a
@@ -336,4 +336,4 @@ std::optional<Trace> simulate(const Model& model, const Program& program, const 
   return trace;
 }
 
-}  // namespace partita
+}  // namespace partita::simulate

@@ -2,13 +2,13 @@
 
 #include <optional>
 
-#include "profile/prices.h"
+#include "cost/prices.h"
 #include "program/fold.h"
 #include "program/program.h"
 #include "program/timing.h"
 #include "program/trace.h"
 
-namespace partita {
+namespace partita::simulate {
 
 /// kOff: every message takes its own time, whatever else is on the way: what a run on the virtual clock
 /// gives, exactly. kOn: messages of one rank to another share their link, first come, first served, and so
@@ -33,4 +33,4 @@ std::optional<Trace> simulate(const Model& model, const Program& program, const 
 /// ever.
 Trace simulate(const Program& program, const Timing& timing, Contention contention);
 
-}  // namespace partita
+}  // namespace partita::simulate

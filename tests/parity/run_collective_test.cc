@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "run/session.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr Bytes kFloat = 4;
@@ -281,4 +281,4 @@ TEST(Collective, AnEmptySlotIsNamedByRankAndOp) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

@@ -5,13 +5,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "lower/lower.h"
-#include "model/retype.h"
-#include "plan/recipe.h"
-#include "program/made.h"
+#include "model/rewrite/retype.h"
+#include "plan/recipes/recipe.h"
+#include "certify/made.h"
 #include "program/memory.h"
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 Model captured(const std::string& name, DType dtype) {
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, Lowering,
 TEST_P(Lowering, EqualsOneDeviceInPredictedBytes) {
   auto [name, test] = GetParam();
   Model model = captured(fmt::format("{}-{}", name, test.suffix), DType::kFloat64);
-  Lowered lowered = lower(model, recipe(model, test.spec));
+  Lowered lowered = lower::lower(model, recipe(model, test.spec));
   VerifyReport report =
       partita_run_api(kRunApiVersion)
           ->verify({lowered.model, lowered.program, leaves_of(lowered.model, lowered.atoms)},
@@ -123,7 +123,7 @@ VerifyReport verify_one_step(const Model& model, const Lowered& tried) {
 // Gradients are right in the first step, and explain nothing then.
 TEST(Verify, AnUpdateThatGradientsDoNotExplainDiffers) {
   Model model = captured("gpt2-tiny", DType::kFloat64);
-  const Lowered right = lower(model, recipe(model, {.dp = 2}));
+  const Lowered right = lower::lower(model, recipe(model, {.dp = 2}));
   EXPECT_LT(verify_one_step(model, right).max_param_error, 1e-14);
   Lowered faster = right, idle = right;
   faster.program.optimizer.lr *= 1 + 1e-6;
@@ -166,8 +166,8 @@ OpId break_first(const Broken& broken, const std::vector<Made>& made, Lowered& t
 TEST(Locate, NamesTheFirstOpThatIsWrong) {
   Model model = captured("gpt2-tiny", DType::kFloat64);
   for (const Broken& broken : kBroken) {
-    Lowered tried = lower(model, recipe(model, broken.spec));
-    Lowered one = lower(tried.model, one_device_plan(tried.model, {}));
+    Lowered tried = lower::lower(model, recipe(model, broken.spec));
+    Lowered one = lower::lower(tried.model, one_device_plan(tried.model, {}));
     std::vector<Made> made = made_by(tried.model, tried.atoms, tried.program);
     OpId expected = break_first(broken, made, tried);
     ASSERT_TRUE(expected) << broken.what;
@@ -184,4 +184,4 @@ TEST(Locate, NamesTheFirstOpThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

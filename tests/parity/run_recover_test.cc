@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "lower/lower.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 #include "run/commit.h"
 #include "run/session.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 struct Case {
@@ -37,7 +37,7 @@ struct Step {
   explicit Step(const RecipeSpec& spec) {
     std::string path = std::string(PARTITA_SOURCE_DIR) + "/tests/data/gpt2-tiny4.model.json";
     model = parse_model(read_file(path), path);
-    lowered = lower(model, recipe(model, spec));
+    lowered = lower::lower(model, recipe(model, spec));
   }
   Session session(std::optional<Fault> fault) const {
     HostTensors weights = draw_weights(lowered.model, 0, {});
@@ -122,4 +122,4 @@ TEST_P(Recovery, WhatLastsGoesIntoAnotherSessionAndOnFromThere) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

@@ -4,12 +4,12 @@
 
 #include "base/file.h"
 #include "lower/lower.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 #include "model/seed.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 #include "run/reference.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 Model captured(DType dtype) {
@@ -36,7 +36,7 @@ TEST(Reference, EqualsProgramsUnderEveryOptimizer) {
   };
   Model model = captured(DType::kFloat64);
   for (const OptimizerSpec& spec : specs) {
-    Lowered tried = lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
+    Lowered tried = lower::lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
     VerifyReport report = verify(model, tried, spec);
     EXPECT_TRUE(report.equal) << spec.name << " " << report.worst_parameter << " " << report.worst_error;
   }
@@ -45,7 +45,7 @@ TEST(Reference, EqualsProgramsUnderEveryOptimizer) {
 TEST(Reference, KeepsMasterCopies) {
   Model model = captured(DType::kFloat32);
   OptimizerSpec spec{.clip = 0.01, .precision = {.grad = DType::kFloat64, .master = DType::kFloat64}};
-  VerifyReport report = verify(model, lower(model, recipe(model, {.dp = 2, .optimizer = spec})), spec, 1e-3);
+  VerifyReport report = verify(model, lower::lower(model, recipe(model, {.dp = 2, .optimizer = spec})), spec, 1e-3);
   EXPECT_TRUE(report.equal) << report.worst_parameter << " " << report.worst_error;
 }
 
@@ -53,7 +53,7 @@ TEST(Reference, KeepsMasterCopies) {
 TEST(Reference, SkipsAStepThatItsLossScaleMakesOverflow) {
   Model model = captured(DType::kFloat64);
   OptimizerSpec spec{.precision = {.loss_scale = 1e200}};
-  Lowered tried = lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
+  Lowered tried = lower::lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
   EXPECT_TRUE(verify(model, tried, spec).equal);
   for (const StepValues& step : partita_run_api(kRunApiVersion)->reference({model, spec}, {.steps = 3}))
     EXPECT_TRUE(step.skipped);
@@ -75,7 +75,7 @@ int change_each(Program& program, const std::function<bool(std::vector<Instr>&, 
 TEST(Reference, AGradientThatIsClippedTwiceDiffers) {
   Model model = captured(DType::kFloat64);
   OptimizerSpec spec{.name = "sgd", .clip = 1e-4};
-  Lowered tried = lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
+  Lowered tried = lower::lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
   ASSERT_TRUE(verify(model, tried, spec).equal);
   EXPECT_GT(change_each(tried.program,
                         [](std::vector<Instr>& instrs, size_t i) {
@@ -96,7 +96,7 @@ TEST(Reference, AGradientThatIsClippedTwiceDiffers) {
 TEST(Reference, ALossScaleThatGradientsDoNotHaveDiffers) {
   Model model = captured(DType::kFloat64);
   OptimizerSpec spec{.name = "sgd", .precision = {.loss_scale = 8}};
-  Lowered tried = lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
+  Lowered tried = lower::lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
   ASSERT_TRUE(verify(model, tried, spec).equal);
   EXPECT_GT(change_each(tried.program,
                         [](std::vector<Instr>& instrs, size_t i) {
@@ -114,7 +114,7 @@ TEST(Reference, ALossScaleThatGradientsDoNotHaveDiffers) {
 TEST(Reference, ALossScaleThatStaysInGradientsDiffers) {
   Model model = captured(DType::kFloat64);
   OptimizerSpec spec{.name = "none"};
-  Lowered tried = lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
+  Lowered tried = lower::lower(model, recipe(model, {.dp = 2, .optimizer = spec}));
   ASSERT_TRUE(verify(model, tried, spec).equal);
   TensorId seed = loss_gradient(tried.model);
   EXPECT_GT(change_each(tried.program,
@@ -135,4 +135,4 @@ TEST(Reference, ALossScaleThatStaysInGradientsDiffers) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

@@ -8,12 +8,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/build/build.h"
-#include "model/recompute.h"
-#include "model/retype.h"
+#include "model/rewrite/recompute.h"
+#include "model/rewrite/retype.h"
 #include "run/session.h"
 #include "run/straight_line.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 Model captured(const std::string& name) {
@@ -173,4 +173,4 @@ TEST(Session, WrongWeightsAndBatchesAreNamed) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

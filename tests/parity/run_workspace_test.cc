@@ -7,15 +7,15 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/build/build.h"
-#include "model/decompose.h"
-#include "model/retype.h"
+#include "model/rewrite/decompose.h"
+#include "model/rewrite/retype.h"
 #include "model/row.h"
 #include "run/draw.h"
 #include "run/torch/measure.h"
 #include "run/torch/measure_moves.h"
 #include "run/torch/workspace.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 Model captured(const std::string& name) {
@@ -118,4 +118,4 @@ TEST(Measure, InstructionsBetweenOpsAreTimed) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

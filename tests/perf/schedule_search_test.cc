@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <ctime>
 
-#include "schedule/search.h"
+#include "schedule/search/search.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 struct Size {
@@ -70,4 +70,4 @@ TEST(ScheduleSearchTime, FiftyThousandOperations) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::schedule

@@ -16,12 +16,12 @@
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "model/fault.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 #include "profile/step.h"
-#include "program/certificate.h"
+#include "certify/certificate.h"
 #include "setting.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 /// Changes one thing of a file: a byte, a number, a whole value.
@@ -95,7 +95,7 @@ void use(const Model& model, Counts& counts) {
   ++counts.valid;
   profile_step(model, library_cluster("A100-80GB", 1, 1, "test"), 2);
   try {
-    lower(model, recipe(model, {.dp = 2}));
+    lower::lower(model, recipe(model, {.dp = 2}));
     ++counts.lowered;
   } catch (const InputError&) {
   }
@@ -147,7 +147,7 @@ TEST(BrokenPrograms, AreRefusedWithThePlace) {
              [&](const std::string& text, Counts& counts) {
                Program program = parse_program(text, small.model, "broken.json");
                ++counts.valid;
-               certify(small.model, small.atoms, program);
+               certify::certify(small.model, small.atoms, program);
              });
 }
 
@@ -160,7 +160,7 @@ TEST(BrokenFolds, AreRefusedWithThePlace) {
            [&](const std::string& text, Counts& counts) {
              auto [program, fold] = parse_folded(text, prepared.model, "broken.json");
              ++counts.valid;
-             certify(prepared.model, prepared.atoms, program, fold);
+             certify::certify(prepared.model, prepared.atoms, program, fold);
              expand(program, fold);
            });
 }
@@ -174,7 +174,7 @@ TEST(BrokenPlans, AreRefusedWithThePlace) {
     Plan plan = parse_plan(text, "broken.json");
     ++counts.valid;
     try {
-      lower(model, plan);
+      lower::lower(model, plan);
       ++counts.lowered;
     } catch (const InputError&) {
     }
@@ -231,4 +231,4 @@ TEST(LyingShapes, AreRefusedWithTheOp) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::search

@@ -6,11 +6,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "lower/lower.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 #include "program_mutants.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 struct Case {
@@ -21,7 +21,7 @@ struct Case {
 Lowered lowered(const Case& c) {
   std::string path = std::string(PARTITA_SOURCE_DIR) + "/tests/data/" + c.model + ".model.json";
   Model model = parse_model(read_file(path), path);
-  return lower(model, recipe(model, c.spec));
+  return lower::lower(model, recipe(model, c.spec));
 }
 
 const Case kCases[] = {
@@ -62,7 +62,7 @@ class Accepted : public testing::TestWithParam<Case> {};
 TEST_P(Accepted, Certificate) {
   Lowered program = lowered(GetParam());
   auto begin = std::chrono::steady_clock::now();
-  std::vector<std::string> wrong = certify(program.model, program.atoms, program.program);
+  std::vector<std::string> wrong = certify::certify(program.model, program.atoms, program.program);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const std::string& sentence : wrong) ADD_FAILURE() << sentence;
   EXPECT_LT(seconds, 1);
@@ -85,7 +85,7 @@ TEST_P(Refusals, EveryMutant) {
   for (const MutantRow& row : kMutants) {
     Mutant mutant = row.make(program.program);
     if (!mutant) continue;
-    std::vector<std::string> wrong = certify(program.model, program.atoms, *mutant);
+    std::vector<std::string> wrong = certify::certify(program.model, program.atoms, *mutant);
     ASSERT_FALSE(wrong.empty()) << row.name;
     bool said = std::any_of(wrong.begin(), wrong.end(), [&](const std::string& sentence) {
       return sentence.find(row.says) != sentence.npos;
@@ -96,4 +96,4 @@ TEST_P(Refusals, EveryMutant) {
 INSTANTIATE_TEST_SUITE_P(Lowered, Refusals, testing::ValuesIn(kCases), case_name);
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

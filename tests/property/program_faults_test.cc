@@ -7,12 +7,12 @@
 
 #include "lower/lower.h"
 #include "model/build/build.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
-#include "program/certifier.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
+#include "certify/certifier.h"
 #include "program_mutants.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 struct Fault {
@@ -88,7 +88,7 @@ constexpr const char* kPlace =
 
 Lowered lowered(const char* preset, const RecipeSpec& spec) {
   Model model = build_model(*find_preset(preset));
-  return lower(model, recipe(model, spec));
+  return lower::lower(model, recipe(model, spec));
 }
 
 class Faults : public testing::TestWithParam<std::tuple<const char*, Fault>> {};
@@ -96,10 +96,10 @@ class Faults : public testing::TestWithParam<std::tuple<const char*, Fault>> {};
 TEST_P(Faults, AreNamedWithRankAndInstruction) {
   const auto& [preset, fault] = GetParam();
   Lowered program = lowered(preset, fault.spec);
-  ASSERT_TRUE(certify(program.model, program.atoms, program.program).empty());
+  ASSERT_TRUE(certify::certify(program.model, program.atoms, program.program).empty());
   Mutant mutant = fault.make(program.program);
   ASSERT_TRUE(mutant) << "this program has no place for the fault";
-  std::vector<std::string> wrong = certify(program.model, program.atoms, *mutant);
+  std::vector<std::string> wrong = certify::certify(program.model, program.atoms, *mutant);
   ASSERT_FALSE(wrong.empty());
   EXPECT_TRUE(std::regex_search(wrong[0], std::regex(fmt::format("^{}.*({})", kPlace, fault.says))))
       << wrong[0];
@@ -116,7 +116,7 @@ TEST_P(Deadlocks, AreAStoryOfRanksAndPeers) {
   Lowered program = lowered(GetParam(), {.pp = 2, .microbatches = 4});
   Mutant mutant = mutants::late_send(program.program);
   ASSERT_TRUE(mutant);
-  std::vector<std::string> wrong = certify(program.model, program.atoms, *mutant);
+  std::vector<std::string> wrong = certify::certify(program.model, program.atoms, *mutant);
   ASSERT_FALSE(wrong.empty());
   std::regex story(
       "deadlock: rank 0 waits at action [0-9]+ to receive f[0-9]+ of micro-batch 0 from rank 1 .tag [0-9]+.; "
@@ -128,7 +128,7 @@ TEST_P(Deadlocks, NameTheCollectiveOneRankLeavesOut) {
   Lowered program = lowered(GetParam(), {.tp = 2});
   Mutant mutant = mutants::missing_on_one_rank(program.program);
   ASSERT_TRUE(mutant);
-  std::vector<std::string> wrong = certify(program.model, program.atoms, *mutant);
+  std::vector<std::string> wrong = certify::certify(program.model, program.atoms, *mutant);
   ASSERT_FALSE(wrong.empty());
   std::regex story(
       "deadlock: rank 1 waits at action [0-9]+ in stage0[.][a-z]+, instruction [0-9]+, all_reduce over ranks "
@@ -172,16 +172,16 @@ TEST(Again, HidesNothing) {
                                {.tp = 2, .pp = 2, .microbatches = 6}};
   for (const RecipeSpec& spec : kSpecs) {
     Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 12});
-    Lowered right = lower(model, recipe(model, spec));
-    EXPECT_EQ(certify(right.model, right.atoms, right.program), std::vector<std::string>{});
+    Lowered right = lower::lower(model, recipe(model, spec));
+    EXPECT_EQ(certify::certify(right.model, right.atoms, right.program), std::vector<std::string>{});
     EXPECT_EQ(all_looked_at(right, right.program), std::vector<std::string>{});
     std::vector<Program> wrong = {exchanged(right.program, 3, 4)};
     for (int32_t microbatch : {1, 4})
       for (size_t k : {0, 20, 60}) wrong.push_back(without(right.program, microbatch, k));
     for (const Program& program : wrong)
-      EXPECT_EQ(certify(right.model, right.atoms, program), all_looked_at(right, program));
+      EXPECT_EQ(certify::certify(right.model, right.atoms, program), all_looked_at(right, program));
   }
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

@@ -7,7 +7,7 @@
 #include "program/program.h"
 #include "program/words.h"
 
-namespace partita {
+namespace partita::program {
 
 /// A Program with one fault, or nothing where this Program has no place for it. Every mutant still runs or
 /// hangs: none is malformed.
@@ -328,4 +328,4 @@ inline constexpr MutantRow kMutants[] = {
     {"missing_on_one_rank", mutants::missing_on_one_rank, ""},
 };
 
-}  // namespace partita
+}  // namespace partita::program

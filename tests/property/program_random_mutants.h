@@ -4,7 +4,7 @@
 
 #include "program_mutants.h"
 
-namespace partita {
+namespace partita::program {
 
 /// Changes one thing of a Program at random: what an instruction reads, does, frees or is; who speaks to
 /// whom; what is loaded where. The result may be malformed, wrong, or as right as before.
@@ -163,4 +163,4 @@ class RandomMutation {
   Program* program_ = nullptr;
 };
 
-}  // namespace partita
+}  // namespace partita::program

@@ -8,14 +8,14 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "lower/lower.h"
-#include "model/retype.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "model/rewrite/retype.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 #include "program_random_mutants.h"
 #include "run/api.h"
 #include "setting.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 struct Case {
@@ -38,14 +38,14 @@ INSTANTIATE_TEST_SUITE_P(Random, Soundness, testing::ValuesIn(kCases));
 TEST_P(Soundness, WhatIsAcceptedIsRight) {
   std::string path = fmt::format("{}/tests/data/{}.model.json", PARTITA_SOURCE_DIR, GetParam().model);
   Model model = retype(parse_model(read_file(path), path), DType::kFloat64);
-  Lowered lowered = lower(model, recipe(model, GetParam().spec));
+  Lowered lowered = lower::lower(model, recipe(model, GetParam().spec));
   const Intended intended{model, GetParam().spec.optimizer};
   const VerifyRequest request{.run = {.steps = 3}};
   const std::vector<StepValues> expected = partita_run_api(kRunApiVersion)->reference(intended, request.run);
   uint64_t seed = setting("PARTITA_SEED", 1), count = setting("PARTITA_MUTANTS", 60), accepted = 0;
   for (uint64_t k = 0; k < count; ++k) {
     Program mutant = RandomMutation(seed + k)(lowered.program);
-    if (mutant == lowered.program || !certify(lowered.model, lowered.atoms, mutant).empty()) continue;
+    if (mutant == lowered.program || !certify::certify(lowered.model, lowered.atoms, mutant).empty()) continue;
     ++accepted;
     SCOPED_TRACE(fmt::format("PARTITA_SEED={} PARTITA_MUTANTS=1", seed + k));
     VerifyReport report = partita_run_api(kRunApiVersion)
@@ -57,4 +57,4 @@ TEST_P(Soundness, WhatIsAcceptedIsRight) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "layout/reshard/region.h"
+#include "reshard/region.h"
 
 namespace partita::reshard {
 namespace {

@@ -5,8 +5,8 @@
 #include <random>
 #include <set>
 
-#include "layout/reshard/boxes.h"
-#include "layout/reshard/reshard.h"
+#include "reshard/boxes.h"
+#include "reshard/reshard.h"
 
 namespace partita::reshard {
 namespace {

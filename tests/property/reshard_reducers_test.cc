@@ -9,8 +9,8 @@
 
 #include "../../bench/reshard_layouts.h"
 #include "layout/reducer.h"
-#include "layout/reshard/boxes.h"
-#include "layout/reshard/script.h"
+#include "reshard/boxes.h"
+#include "reshard/script.h"
 
 namespace partita::reshard {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 
 int first_that_holds(int count, const std::function<bool(int)>& question) {
   struct Progress {
@@ -98,4 +98,4 @@ std::vector<bool> survivors(int count, const Survives& survives) {
   return out;
 }
 
-}  // namespace partita
+}  // namespace partita::run

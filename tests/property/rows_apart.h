@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-namespace partita {
+namespace partita::run {
 
 /// The first of `count` questions whose answer is yes, or -1. They are asked in a process apart: a kernel
 /// given what it does not expect may write outside of memory. A crash is a no.
@@ -14,4 +14,4 @@ int first_that_holds(int count, const std::function<bool(int)>& question);
 /// answer.
 std::vector<bool> survivors(int count, const std::function<bool(int mutant, int& next)>& survives);
 
-}  // namespace partita
+}  // namespace partita::run

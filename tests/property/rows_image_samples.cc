@@ -1,6 +1,6 @@
 #include "rows_samples.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr Sample kSamples[] = {
@@ -104,4 +104,4 @@ constexpr Sample kSamples[] = {
 
 std::span<const Sample> image_samples() { return kSamples; }
 
-}  // namespace partita
+}  // namespace partita::run

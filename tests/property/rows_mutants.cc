@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 std::string name_of(const DimRef& ref) {
@@ -236,4 +236,4 @@ Claim changes_attribute(const Claim& claim, size_t i) {
   return probe;
 }
 
-}  // namespace partita
+}  // namespace partita::run

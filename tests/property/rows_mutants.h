@@ -4,7 +4,7 @@
 
 #include "rows_truth.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Claims that differ from the true one in one thing, by what was changed: an equality or place dropped, two
 /// letters swapped (where sizes allow), a dimension frozen or set free, a reduced one dropped or added, a
@@ -21,4 +21,4 @@ Claim changes_attribute(const Claim& claim, size_t i);
 /// Another value for whole number `i` among the arguments of the whole op gives another result, or none.
 bool is_attribute_read(const Instance& instance, size_t i);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "run/torch/call.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 /// Reads the text of a sample from left to right.
@@ -235,4 +235,4 @@ std::vector<at::Tensor> call(const Model& model, const Op& piece, const std::vec
   return {slots.begin() + static_cast<ptrdiff_t>(in.size()), slots.end()};
 }
 
-}  // namespace partita
+}  // namespace partita::run

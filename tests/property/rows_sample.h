@@ -9,7 +9,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::run {
 
 /// An op to try, with its arguments as text: tensors `F[m,k]` (normal), `N[...]` (the same with some NaN and
 /// infinite ones), `P[...]` (between 0.5 and 1.5), `U[...]` (between 0 and 1), `I(v)[...]` (whole numbers
@@ -37,4 +37,4 @@ Instance draw(const Sample& sample, uint64_t seed);
 std::vector<at::Tensor> call(const Model& model, const Op& piece, const std::vector<at::Tensor>& in,
                              size_t outputs);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -1,6 +1,6 @@
 #include "rows_samples.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr Sample kSamples[] = {
@@ -373,4 +373,4 @@ std::vector<Sample> samples() {
   return all;
 }
 
-}  // namespace partita
+}  // namespace partita::run

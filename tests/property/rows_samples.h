@@ -4,7 +4,7 @@
 
 #include "rows_sample.h"
 
-namespace partita {
+namespace partita::run {
 
 /// At least one sample for every row, more where attributes or missing operands change what it says.
 std::vector<Sample> samples();
@@ -14,4 +14,4 @@ std::span<const Sample> function_samples();
 std::span<const Sample> line_samples();
 std::span<const Sample> image_samples();
 
-}  // namespace partita
+}  // namespace partita::run

@@ -10,7 +10,7 @@
 #include "layout/atoms.h"
 #include "rows_apart.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -527,4 +527,4 @@ std::string allowed(const Instance& instance, const Claim& claim) {
   return fmt::format("{}; {}", fmt::join(words, "; "), claim.view);
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -9,7 +9,7 @@
 #include "model/row.h"
 #include "rows_sample.h"
 
-namespace partita {
+namespace partita::run {
 
 /// What a row claims about one op; a mutant changes one thing in it.
 struct Claim {
@@ -58,4 +58,4 @@ Known known_of(const Instance& instance, const Claim& claim);
 std::string fault_of_mutant(const Instance& instance, const Claim& mutant, const Known& known,
                             const LinearSets& excused, uint64_t seed, int& next);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -14,7 +14,7 @@
 #include "rows_mutants.h"
 #include "rows_samples.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr uint64_t kSeeds = 3;  // seed 0: all letters have the same size
@@ -195,4 +195,4 @@ TEST_P(WrongRows, AreCaught) {
 INSTANTIATE_TEST_SUITE_P(Half, WrongRows, testing::Values(0, 1));
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

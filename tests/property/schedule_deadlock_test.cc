@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "schedule/evaluate.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // Something that happens once: an output exists on a device, or one end of a rendezvous has come.
@@ -232,4 +232,4 @@ TEST(ScheduleDeadlock, VerdictEqualsThreads) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::schedule

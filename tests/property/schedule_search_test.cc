@@ -9,14 +9,14 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "schedule/blocks.h"
-#include "schedule/bound.h"
+#include "schedule/search/blocks.h"
+#include "schedule/search/bound.h"
 #include "schedule/evaluate.h"
-#include "schedule/search.h"
+#include "schedule/search/search.h"
 #include "schedule_problems.h"
 #include "setting.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 // Breadth-first over time steps with whole costs and hops: every device that is free starts any operation it
@@ -273,4 +273,4 @@ TEST(ScheduleSearch, NothingFitsSaysTheLeast) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::schedule

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace partita {
+namespace partita::base {
 
 /// A count or seed from the environment, where somebody set it to make a longer campaign of a test.
 inline uint64_t setting(const char* name, uint64_t fallback) {
@@ -11,4 +11,4 @@ inline uint64_t setting(const char* name, uint64_t fallback) {
   return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
-}  // namespace partita
+}  // namespace partita::base

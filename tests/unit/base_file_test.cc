@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -151,4 +151,4 @@ TEST_F(Files, AWrongPlaceIsNamed) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::base

@@ -6,7 +6,7 @@
 #include "base/rational.h"
 #include "base/units.h"
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 std::string refusal(void (*call)()) {
@@ -121,4 +121,4 @@ TEST(Check, PrintsBothSides) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::base

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "model/build/build.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 Model captured(const std::string& name) {
@@ -57,4 +57,4 @@ INSTANTIATE_TEST_SUITE_P(Files, Captured,
                                          Case{"llama-tiny4", kLlama, "4", {8, 16}}));
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

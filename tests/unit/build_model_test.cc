@@ -8,7 +8,7 @@
 #include "model/build/gradients.h"
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 int64_t parameters_of(const Model& model) {
@@ -109,4 +109,4 @@ TEST(Config, RefusesWhatItCannotBuild) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

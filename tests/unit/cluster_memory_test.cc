@@ -4,7 +4,7 @@
 #include "cluster/library.h"
 #include "cluster/memory_limit.h"
 
-namespace partita {
+namespace partita::cluster {
 namespace {
 
 constexpr Bytes kGiB = Bytes{1} << 30;
@@ -71,4 +71,4 @@ TEST(MemoryLimit, SaysByHowMuchAPlanDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::cluster

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "cluster/library.h"
 
-namespace partita {
+namespace partita::cluster {
 namespace {
 
 using Sentences = std::vector<std::string>;
@@ -131,4 +131,4 @@ TEST(Cluster, AFileMayLeaveDeviceAndLinksToTheLibrary) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::cluster

@@ -1,4 +1,5 @@
-"""Compares the #includes of src/ with layers.txt, and keeps torch headers where they belong."""
+"""Compares the #includes and namespaces of src/ with layers.txt, both ways; looks for cycles of includes; keeps torch headers
+where they belong."""
 
 import pathlib
 import re
@@ -9,6 +10,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
+NAMESPACES = "src/base/namespaces.h"
 TORCH_PLACES = ("src/run/torch/", "python/partita/binding.cc")
 
 
@@ -30,6 +32,59 @@ def reachable(layers, folder, seen=()):
     for below in layers[folder]:
         found |= {below} | reachable(layers, below, (*seen, folder))
     return found
+
+
+def unused(root):
+    """One sentence for every arrow of layers.txt that no #include goes along."""
+    layers = read_layers(root / "layers.txt")
+    used = {folder: set() for folder in layers}
+    for name, text in sources(root):
+        folder = name.split("/")[1]
+        if name.startswith("src/") and folder in used:
+            used[folder] |= {target.split("/")[0] for quote, target in INCLUDE.findall(text) if quote == '"'}
+    return [f"layers.txt: {folder} includes nothing of {below}"
+            for folder, arrows in layers.items() for below in arrows if below not in used[folder]]
+
+
+def seen_names(text):
+    """{namespace: those whose names it sees}, as namespaces.h says."""
+    return {folder: re.findall(r"using namespace (\w+);", body)
+            for folder, body in re.findall(r"^namespace (\w+) \{([^{}]*)\}", text, re.MULTILINE)}
+
+
+def strangers(root):
+    """One sentence for every file of src/ that is not in the namespace of its folder."""
+    wrong = []
+    for name, text in sources(root):
+        opened = re.findall(r"^namespace (partita[\w:]*) \{", text, re.MULTILINE)
+        if name.startswith("src/") and name != NAMESPACES:
+            home = f"partita::{name.split('/')[1]}"
+            wrong += [f"{name} opens {found}, not {home}" for found in opened if f"{found}::".find(f"{home}::") != 0]
+    return wrong
+
+
+def knots(root, most=2):
+    """Components (a header with its source) that include each other in a circle of more than `most`."""
+    includes = {}
+    for name, text in sources(root):
+        if name.startswith("src/"):
+            found = includes.setdefault(component(name[4:]), set())
+            found |= {component(target) for quote, target in INCLUDE.findall(text) if quote == '"'}
+    def beyond(start):
+        found, open_ = set(), [start]
+        while open_:
+            for target in includes.get(open_.pop(), ()):
+                if target not in found and target in includes:
+                    found.add(target)
+                    open_.append(target)
+        return found
+    reached = {name: beyond(name) for name in includes}
+    circles = {tuple(sorted(other for other in reached[name] if name in reached[other])) for name in includes}
+    return [f"{' and '.join(circle)} include each other" for circle in sorted(circles) if len(circle) > most]
+
+
+def component(path):
+    return path.rsplit(".", 1)[0]
 
 
 def sources(root):
@@ -63,7 +118,7 @@ def twice(headers):
     homes = {}
     for name, text in headers:
         namespace = re.search(r"^namespace ([\w:]+) \{", text, re.MULTILINE)
-        for defined in re.findall(r"^(?:struct|class) (\w+)(?: final)? (?::|\{)", text, re.MULTILINE):
+        for defined in re.findall(r"^(?:struct|class|enum class|enum) (\w+)(?: final)? (?::|\{)", text, re.MULTILINE):
             homes.setdefault(f"{namespace.group(1) if namespace else ''}::{defined}", []).append(name)
     return [f"{defined} is defined in {' and '.join(names)}" for defined, names in homes.items() if len(names) > 1]
 
@@ -75,27 +130,55 @@ class Layers(unittest.TestCase):
     def test_the_tree_keeps_its_layers(self):
         self.assertEqual(violations(ROOT), [])
 
-    def test_every_source_folder_has_a_layer(self):
+    def test_every_arrow_of_layers_is_used(self):
+        self.assertEqual(unused(ROOT), [])
+
+    def test_every_folder_has_a_layer_and_every_layer_a_folder(self):
         folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
-        self.assertEqual(folders - set(read_layers(ROOT / "layers.txt")), set())
+        self.assertEqual(folders, set(read_layers(ROOT / "layers.txt")))
+
+    def test_a_namespace_for_every_folder(self):
+        self.assertEqual(strangers(ROOT), [])
+        self.assertEqual(seen_names((ROOT / NAMESPACES).read_text()), read_layers(ROOT / "layers.txt"))
+
+    def test_no_circle_of_more_than_two_files(self):
+        self.assertEqual(knots(ROOT), [])
 
 
 class Checker(unittest.TestCase):
-    def test_sees_a_type_defined_twice(self):
-        text = "namespace partita {\nstruct Op {\n  int line;\n};\n}\n"
-        self.assertEqual(twice([("a.h", text), ("b.h", text), ("c.h", text.replace("partita", "other"))]),
-                         ["partita::Op is defined in a.h and b.h"])
-
     """The checker itself, on trees that break a rule."""
 
-    def found(self, layers, files):
+    def found(self, layers, files, look=violations):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "layers.txt").write_text(layers)
             for name, text in files.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
-            return violations(root)
+            return look(root)
+
+    def test_sees_a_type_defined_twice(self):
+        for kind in ("struct", "enum class"):
+            text = f"namespace partita {{\n{kind} Op {{\n  int line;\n}};\n}}\n"
+            self.assertEqual(twice([("a.h", text), ("b.h", text), ("c.h", text.replace("partita", "other"))]),
+                             ["partita::Op is defined in a.h and b.h"])
+
+    def test_an_arrow_that_nobody_uses(self):
+        self.assertEqual(self.found("base <-\nmodel <- base\n", {"src/model/a.h": '#include "model/b.h"\n'}, unused),
+                         ["layers.txt: model includes nothing of base"])
+
+    def test_another_namespace(self):
+        files = {"src/base/a.h": "namespace partita::base {\n", "src/base/b.h": "namespace partita::base::deep {\n",
+                 "src/base/c.h": "namespace partita::basement {\n"}
+        self.assertEqual(self.found("base <-\n", files, strangers),
+                         ["src/base/c.h opens partita::basement, not partita::base"])
+
+    def test_a_circle_of_files(self):
+        def includes(*names):
+            return "".join(f'#include "base/{name}.h"\n' for name in names)
+        files = {"src/base/a.h": includes("b"), "src/base/b.cc": includes("b", "c"), "src/base/b.h": "",
+                 "src/base/c.h": includes("a", "d"), "src/base/d.h": ""}
+        self.assertEqual(self.found("base <-\n", files, knots), ["base/a and base/b and base/c include each other"])
 
     def test_an_upward_include(self):
         self.assertEqual(

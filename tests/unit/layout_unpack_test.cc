@@ -4,7 +4,7 @@
 #include "layout/unpack.h"
 #include "model/row.h"
 
-namespace partita {
+namespace partita::layout {
 namespace {
 
 constexpr TensorId kX{0}, kWeight{1}, kTurned{2}, kProduct{3}, kWide{4}, kQuery{5}, kKey{6};
@@ -119,4 +119,4 @@ TEST(Unpack, TheGradientsOfSlicesNeedNoZeros) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::layout

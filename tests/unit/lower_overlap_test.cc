@@ -3,11 +3,11 @@
 #include "lower/lower.h"
 #include "lower/overlap.h"
 #include "lower_program.h"
-#include "plan/recipe.h"
+#include "plan/recipes/recipe.h"
 #include "program/memory.h"
 #include "program/walk.h"
 
-namespace partita {
+namespace partita::lower {
 namespace {
 
 /// Instructions that rank 0 runs, in order.
@@ -118,4 +118,4 @@ TEST(Lower, OverlapKeepsMeetingsTogether) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::lower

@@ -7,7 +7,7 @@
 #include "model/model.h"
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 /// A step of tests/data.
 inline Model captured(const std::string& name) {
@@ -23,4 +23,4 @@ inline size_t count(const Program& program, InstrKind kind) {
   return n;
 }
 
-}  // namespace partita
+}  // namespace partita::program

@@ -2,11 +2,11 @@
 
 #include "lower/lower.h"
 #include "lower_program.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 #include "program/check.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 struct Case {
@@ -19,9 +19,9 @@ class LowerEvery : public testing::TestWithParam<Case> {};
 // The certificate knows nothing of the lowering: what it accepts computes the model.
 TEST_P(LowerEvery, IsCertified) {
   Model model = captured(GetParam().model);
-  Lowered lowered = lower(model, recipe(model, GetParam().spec));
+  Lowered lowered = lower::lower(model, recipe(model, GetParam().spec));
   EXPECT_EQ(check(lowered.program, lowered.model), std::vector<std::string>{});
-  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+  EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
 }
 
 /// Numbers of bodies may differ; what each rank runs may not.
@@ -44,9 +44,9 @@ TEST_P(LowerEvery, FoldsIntoClasses) {
   Plan plan = recipe(model, GetParam().spec);
   PhaseLog log;
   Prepared prepared = prepare(model, form_of(plan));
-  Program whole = lower(prepared, plan, log);
+  Program whole = lower::lower(prepared, plan, log);
   FoldedProgram folded = lower_folded(prepared, plan);
-  EXPECT_EQ(certify(prepared.model, prepared.atoms, folded.program, folded.fold), std::vector<std::string>{});
+  EXPECT_EQ(certify::certify(prepared.model, prepared.atoms, folded.program, folded.fold), std::vector<std::string>{});
   Program expanded = expand(folded.program, folded.fold);
   EXPECT_EQ(expanded.types, whole.types);
   expect_same(expanded, whole);
@@ -55,9 +55,9 @@ TEST_P(LowerEvery, FoldsIntoClasses) {
 // What is known for all micro-batches at once is still of one of them where ranks meet.
 TEST(Lower, RanksThatMeetInDifferentMicrobatchesAreRefused) {
   Model model = captured("gpt2-tiny");
-  Lowered lowered = lower(model, recipe(model, {.tp = 2, .microbatches = 2}));
+  Lowered lowered = lower::lower(model, recipe(model, {.tp = 2, .microbatches = 2}));
   for (Action& action : lowered.program.ranks[1].actions) action.microbatch = 1 - action.microbatch;
-  std::vector<std::string> wrong = certify(lowered.model, lowered.atoms, lowered.program);
+  std::vector<std::string> wrong = certify::certify(lowered.model, lowered.atoms, lowered.program);
   ASSERT_FALSE(wrong.empty());
   EXPECT_NE(wrong[0].find("different parts"), std::string::npos) << wrong[0];
 }
@@ -130,4 +130,4 @@ INSTANTIATE_TEST_SUITE_P(Recipes, LowerEvery, testing::ValuesIn(cases()), [](con
 });
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

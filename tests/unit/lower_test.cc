@@ -3,17 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "lower/reshard.h"
+#include "lower/convert.h"
 #include "lower_program.h"
 #include "model/build/build.h"
 #include "plan/design.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 #include "program/check.h"
 #include "program/memory.h"
 #include "program/walk.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 // Relative positions are a parameter of one layer that all layers of both stages read: what its gradient is
@@ -24,8 +24,8 @@ TEST(Lower, GradientsComputedAfterTheLoopFromSeveralStages) {
       "config.json", {.batch = 8, .seq = 8});
   for (const char* schedule : {"1f1b", "chimera", "zb-h1"}) {
     Lowered lowered =
-        lower(model, recipe(model, {.dp = 2, .pp = 2, .microbatches = 2, .schedule = schedule}));
-    EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{}) << schedule;
+        lower::lower(model, recipe(model, {.dp = 2, .pp = 2, .microbatches = 2, .schedule = schedule}));
+    EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{}) << schedule;
   }
 }
 
@@ -63,8 +63,8 @@ TEST(Lower, PlansThatWereLoweredWrongOnce) {
   };
   for (const Found& found : kFound) {
     Model model = build_model(found.config, "config.json", found.size);
-    Lowered lowered = lower(model, recipe(model, found.spec));
-    EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{})
+    Lowered lowered = lower::lower(model, recipe(model, found.spec));
+    EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{})
         << found.config;
   }
 }
@@ -91,8 +91,8 @@ TEST(Lower, LoopsOverWhatOthersSum) {
   both.loops.push_back(
       {.name = "piece", .size = 2, .ops = {"decoder.block.0.layer.1.*"}, .atoms = {of_both}});
   for (const auto& [model, plan] : {std::pair(&t5, &norms), std::pair(&gpt, &heads), std::pair(&t5, &both)}) {
-    Lowered lowered = lower(*model, *plan);
-    EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+    Lowered lowered = lower::lower(*model, *plan);
+    EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
   }
 }
 
@@ -145,7 +145,7 @@ TEST(Lower, SequenceParallelGathersWhatIsLess) {
   Model model = build_model(
       R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 32, "n_positions": 4})",
       "config.json", {.batch = 64, .seq = 4});
-  Lowered lowered = lower(model, recipe(model, {.dp = 16, .tp = 2, .sequence = true, .microbatches = 2}));
+  Lowered lowered = lower::lower(model, recipe(model, {.dp = 16, .tp = 2, .sequence = true, .microbatches = 2}));
   const Program& program = lowered.program;
   int64_t weight = 16 * 64, sums = 0;
   for (const Body& body : program.bodies)
@@ -171,8 +171,8 @@ TEST(Lower, PiecesOfAConstant) {
                         .size = 3,
                         .ops = {"model.layers.0.mlp.experts/*", "model.layers.0.mlp.experts.*"},
                         .atoms = {"input_ids:1.0"}});
-  Lowered lowered = lower(model, plan);
-  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+  Lowered lowered = lower::lower(model, plan);
+  EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
 }
 
 // Every rank cuts its own part of the batch into micro-batches, so that no rank can have one of all samples.
@@ -181,7 +181,7 @@ TEST(Lower, RefusesMicroBatchesOfOtherSamples) {
   Plan plan = recipe(model, {.dp = 2, .microbatches = 2});
   plan.split[0].atoms = {"lm_head.weight:0.0", "input_ids:0.0"};
   try {
-    lower(model, plan);
+    lower::lower(model, plan);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("in other micro-batches than it is made in"), std::string::npos)
@@ -192,8 +192,8 @@ TEST(Lower, RefusesMicroBatchesOfOtherSamples) {
 // Parts of an op that a plan takes apart go where the op goes, though no stage names them.
 TEST(Lower, StagesByTheNamesOfOps) {
   Model model = captured("convnet-tiny");
-  Lowered lowered = lower(model, recipe(model, {.dp = 2, .pp = 3}));
-  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+  Lowered lowered = lower::lower(model, recipe(model, {.dp = 2, .pp = 3}));
+  EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
 }
 
 TEST(Lower, RefusesStagesInAnotherOrderThanForward) {
@@ -201,7 +201,7 @@ TEST(Lower, RefusesStagesInAnotherOrderThanForward) {
   Plan plan = recipe(model, {.pp = 2});
   std::swap(plan.stages[0].ops, plan.stages[1].ops);
   try {
-    lower(model, plan);
+    lower::lower(model, plan);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("which reads it, on stage 0; number the stages"),
@@ -219,8 +219,8 @@ TEST(Lower, DesignsByHandAreCertified) {
   design.assign(parts[0], {0, 1})
       .assign(parts[1], {2, 3})
       .order(std::vector<std::string>{"0F0,0F1,0I1,0I0,0W0,0W1", "1F0,1F1,1B1,1B0"});
-  Lowered lowered = lower(model, design.plan());
-  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+  Lowered lowered = lower::lower(model, design.plan());
+  EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
   EXPECT_THROW(design.split("h.*.atn", "heads", 2), InputError);
 }
 
@@ -229,7 +229,7 @@ TEST(Lower, DesignsByHandAreCertified) {
 TEST(Lower, TensorParallelSumsAsOftenAsMegatron) {
   for (const char* name : {"gpt2-tiny", "llama-tiny"}) {
     Model model = captured(name);
-    Lowered lowered = lower(model, recipe(model, {.tp = 2}));
+    Lowered lowered = lower::lower(model, recipe(model, {.tp = 2}));
     size_t sums = 0;
     for (const Action& action : lowered.program.ranks[0].actions)
       if (action.kind == ActionKind::kRun)
@@ -242,7 +242,7 @@ TEST(Lower, TensorParallelSumsAsOftenAsMegatron) {
 
 TEST(Lower, OneDeviceRunsTheCapturedOpsAsTheyAre) {
   Model model = captured("gpt2-tiny");
-  Lowered lowered = lower(model, one_device_plan(model, {.name = "none"}));
+  Lowered lowered = lower::lower(model, one_device_plan(model, {.name = "none"}));
   EXPECT_EQ(lowered.model, model);
   for (const Body& body : lowered.program.bodies)
     for (const Instr& instr : body.instrs) EXPECT_EQ(instr.kind, InstrKind::kCompute);
@@ -252,7 +252,7 @@ TEST(Lower, OneDeviceRunsTheCapturedOpsAsTheyAre) {
 TEST(Lower, SlicesCutTheLongerSideOfAWeight) {
   Model model = build_model(*find_preset("gpt2-tiny"), {});
   Plan plan = recipe(model, {.dp = 2, .zdp = {"*.mlp.*.weight"}, .slices = 4});
-  Lowered lowered = lower(model, plan);
+  Lowered lowered = lower::lower(model, plan);
   Bytes whole = 64 * 256 * 4, largest = 0;
   for (const Body& body : lowered.program.bodies)
     for (const Instr& instr : body.instrs)
@@ -268,7 +268,7 @@ TEST(Lower, SlicesCutTheLongerSideOfAWeight) {
 TEST(Lower, SumsGrowWhereTheyLie) {
   Model model = captured("gpt2-tiny");
   for (RecipeSpec spec : {RecipeSpec{.microbatches = 2}, RecipeSpec{.loss_pieces = 2}, RecipeSpec{}}) {
-    Lowered lowered = lower(model, recipe(model, spec));
+    Lowered lowered = lower::lower(model, recipe(model, spec));
     size_t tables = 0, apart = 0;
     for (const Body& body : lowered.program.bodies)
       for (const Instr& instr : body.instrs) {
@@ -285,7 +285,7 @@ TEST(Lower, SumsGrowWhereTheyLie) {
 TEST(Lower, ALossInPiecesLeavesRecomputationLate) {
   Model model = captured("gpt2-tiny4");
   auto peak = [&](const RecipeSpec& spec) {
-    Lowered lowered = lower(model, recipe(model, spec));
+    Lowered lowered = lower::lower(model, recipe(model, spec));
     return memory_of(lowered.model, lowered.program)[0].peak;
   };
   Bytes plain = peak({.loss_pieces = 2, .microbatches = 2});
@@ -300,8 +300,8 @@ TEST(Lower, WhatIsKeptOfAModuleIsNotMadeAgain) {
   for (const char* name : {"gpt2-tiny4", "llama-tiny4"}) {
     Model model = captured(name);
     auto lowered = [&](const RecipeSpec& spec) {
-      Lowered out = lower(model, recipe(model, spec));
-      EXPECT_EQ(certify(out.model, out.atoms, out.program), std::vector<std::string>{}) << summary(spec);
+      Lowered out = lower::lower(model, recipe(model, spec));
+      EXPECT_EQ(certify::certify(out.model, out.atoms, out.program), std::vector<std::string>{}) << summary(spec);
       std::map<std::string, int> ops;
       for (const Body& body : out.program.bodies)
         for (const Instr& instr : body.instrs)
@@ -328,14 +328,14 @@ TEST(Lower, WhatAllDevicesMakeIsNotRunAgainByOne) {
   Model model = captured("gpt2-tiny");
   Plan plan = recipe(model, {.pp = 2, .microbatches = 2, .schedule = "interlaced"});
   plan.recompute = {{.ops = {"*"}}};
-  Lowered lowered = lower(model, plan);
-  EXPECT_EQ(certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
+  Lowered lowered = lower::lower(model, plan);
+  EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{});
 }
 
 TEST(Lower, EqualMicroBatchesAndRanksShareBodies) {
   Model model = captured("gpt2-tiny4");
-  Lowered few = lower(model, recipe(model, {.dp = 2, .microbatches = 2}));
-  Lowered many = lower(model, recipe(model, {.dp = 4, .microbatches = 2}));
+  Lowered few = lower::lower(model, recipe(model, {.dp = 2, .microbatches = 2}));
+  Lowered many = lower::lower(model, recipe(model, {.dp = 4, .microbatches = 2}));
   EXPECT_EQ(few.program.bodies.size(), many.program.bodies.size());
 }
 
@@ -354,13 +354,13 @@ TEST(Lower, TheFirstMicroBatchAlone) {
 
 TEST(Lower, RefusesAPlanForAnotherModel) {
   Plan plan = recipe(captured("gpt2-tiny"), {.dp = 2});
-  EXPECT_THROW(lower(captured("llama-tiny"), plan), InputError);
+  EXPECT_THROW(lower::lower(captured("llama-tiny"), plan), InputError);
 }
 
 TEST(Lower, RefusesMorePiecesThanTheBatchHas) {
   Model model = captured("gpt2-tiny");
   try {
-    lower(model, recipe(model, {.dp = 2, .microbatches = 3}));
+    lower::lower(model, recipe(model, {.dp = 2, .microbatches = 3}));
     FAIL();
   } catch (const InputError& error) {
     EXPECT_EQ(std::string(error.what()),
@@ -371,4 +371,4 @@ TEST(Lower, RefusesMorePiecesThanTheBatchHas) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

@@ -4,10 +4,10 @@
 #include "lower/lower.h"
 #include "lower/unmade.h"
 #include "model/build/build.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 struct Case {
@@ -28,23 +28,23 @@ const Case kCases[] = {
 TEST(Unmade, WhatIsWrittenIsReadBack) {
   for (const Case& one : kCases) {
     Model model = build_model(*find_preset(one.preset), {.batch = 4});
-    Lowered lowered = lower(model, recipe(model, one.spec));
+    Lowered lowered = lower::lower(model, recipe(model, one.spec));
     ASSERT_FALSE(check(lowered.model).empty()) << "nothing is left over in " << one.preset;
     auto [named, program] = without_unmade(lowered.model, lowered.program);
     Model read = parse_model(to_json(named), "model.json");
     Program again = parse_program(to_json(program, named), read, "program.json");
     EXPECT_EQ(again, program) << one.preset;
-    EXPECT_EQ(certify(read, find_atoms(read), again), std::vector<std::string>{}) << one.preset;
+    EXPECT_EQ(certify::certify(read, find_atoms(read), again), std::vector<std::string>{}) << one.preset;
   }
 }
 
 TEST(Unmade, AWholeModelStays) {
   Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 4});
-  Lowered lowered = lower(model, one_device_plan(model, {}));
+  Lowered lowered = lower::lower(model, one_device_plan(model, {}));
   auto [named, program] = without_unmade(lowered.model, lowered.program);
   EXPECT_EQ(named, lowered.model);
   EXPECT_EQ(program, lowered.program);
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

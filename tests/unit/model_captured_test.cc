@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 std::set<std::string> captured_files() {
@@ -39,4 +39,4 @@ TEST(ModelCaptured, FilesCutShortAreRefused) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

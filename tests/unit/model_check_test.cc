@@ -4,7 +4,7 @@
 #include "model/seed.h"
 #include "model_small.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 /// What `check` says about `small_model` after `change`.
@@ -212,4 +212,4 @@ TEST(CheckModel, OnesLikeANumberAreNoGradientOfTheLoss) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

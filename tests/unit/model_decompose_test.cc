@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "model/decompose.h"
+#include "model/rewrite/decompose.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // %0 [4, 6] -> one op -> %1 of `shape`.
@@ -98,4 +98,4 @@ TEST(Decompose, AProductTurnedTwiceIsMadeAsItIsWanted) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

@@ -3,7 +3,7 @@
 #include "model/inferred.h"
 #include "model_small.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 /// The small model with an op of nobody's whose row was inferred.
@@ -53,4 +53,4 @@ TEST(InferredRows, NeedLetters) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

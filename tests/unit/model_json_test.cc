@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "model_small.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 /// The message of the InputError that reading `text` ends with.
@@ -153,4 +153,4 @@ TEST(ModelJson, RefusesNumbersThatDoNotFitADouble) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/attention_kernels.h"
-#include "model/key_chunks.h"
+#include "model/rewrite/key_chunks.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 Model captured(const std::string& name) {
@@ -64,4 +64,4 @@ TEST(KeyChunks, AModelWithoutAttentionIsRefused) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

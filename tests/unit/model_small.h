@@ -2,7 +2,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// loss = sum(table[ids] @ weight), its gradient, a counter and a parameter the loss does not use: every role
 /// once.
@@ -49,4 +49,4 @@ inline Model small_model() {
   return model;
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "model/strided_view.h"
+#include "model/rewrite/strided_view.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // What global average pooling leaves: %0 [4,16,1,1] dense, seen or written by another geometry.
@@ -52,4 +52,4 @@ TEST(AsView, ScatterOverEverythingIsWhatItWrites) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

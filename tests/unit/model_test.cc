@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "model/retype.h"
+#include "model/rewrite/retype.h"
 #include "model_small.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 TEST(Model, CountsElementsAndBytes) {
@@ -98,4 +98,4 @@ TEST(Model, FingerprintSeesThePlanButNotTheValues) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

@@ -5,10 +5,10 @@
 #include "lower/lower.h"
 #include "lower_program.h"
 #include "plan/fit.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 OptimizerSpec grouped() {
@@ -35,7 +35,7 @@ TEST(OptimizerGroups, PlanAndProgramFilesKeepThem) {
   Model model = captured("gpt2-tiny");
   Plan plan = recipe(model, {.dp = 2, .optimizer = grouped()});
   EXPECT_EQ(parse_plan(to_json(plan), "plan"), plan);
-  Lowered lowered = lower(model, plan);
+  Lowered lowered = lower::lower(model, plan);
   Program again = parse_program(to_json(lowered.program, lowered.model), lowered.model, "program");
   EXPECT_EQ(again.optimizer.groups, plan.optimizer.groups);
   EXPECT_EQ(again.bodies, lowered.program.bodies);
@@ -54,7 +54,7 @@ TEST(OptimizerGroups, AGroupWithoutParametersIsAFault) {
   Plan plan = recipe(model, {.dp = 2});
   plan.optimizer.groups = {{.params = {"transformer.wpee.weight"}}};
   try {
-    lower(model, plan);
+    lower::lower(model, plan);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_EQ(
@@ -69,13 +69,13 @@ TEST(OptimizerGroups, TheCertificateRefusesTheNumbersOfAnotherGroup) {
   for (RecipeSpec spec : {RecipeSpec{.dp = 2}, RecipeSpec{.dp = 2, .zero = 3}, RecipeSpec{.tp = 2},
                           RecipeSpec{.pp = 2, .microbatches = 2}}) {
     spec.optimizer = grouped();
-    Lowered lowered = lower(model, recipe(model, spec));
-    EXPECT_TRUE(certify(lowered.model, lowered.atoms, lowered.program).empty());
+    Lowered lowered = lower::lower(model, recipe(model, spec));
+    EXPECT_TRUE(certify::certify(lowered.model, lowered.atoms, lowered.program).empty());
     for (Body& body : lowered.program.bodies)
       for (Instr& instr : body.instrs) {
         if (instr.kind != InstrKind::kOptimize) continue;
         instr.settings = 1 - instr.settings;
-        std::vector<std::string> broken = certify(lowered.model, lowered.atoms, lowered.program);
+        std::vector<std::string> broken = certify::certify(lowered.model, lowered.atoms, lowered.program);
         instr.settings = 1 - instr.settings;
         ASSERT_FALSE(broken.empty());
         EXPECT_NE(broken.front().find("by settings"), std::string::npos) << broken.front();
@@ -99,8 +99,8 @@ TEST(Fit, APlanOfTrainingRunsForwardAlone) {
     ASSERT_TRUE(plan);
     EXPECT_EQ(plan->optimizer.name, "none");
     EXPECT_TRUE(plan->recompute.empty());
-    Lowered lowered = lower(forward, *plan);
-    EXPECT_TRUE(certify(lowered.model, lowered.atoms, lowered.program).empty());
+    Lowered lowered = lower::lower(forward, *plan);
+    EXPECT_TRUE(certify::certify(lowered.model, lowered.atoms, lowered.program).empty());
   }
 }
 
@@ -112,4 +112,4 @@ TEST(Fit, AStepThatCannotRunSoHasNone) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

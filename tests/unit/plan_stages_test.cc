@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "model/build/build.h"
-#include "plan/cut.h"
-#include "plan/recipe.h"
+#include "plan/recipes/cut.h"
+#include "plan/recipes/recipe.h"
 
-namespace partita {
+namespace partita::plan {
 namespace {
 
 std::vector<int> one_site_each(int64_t count) {
@@ -87,4 +87,4 @@ TEST(Recipe, SaysTheBatchItIsFor) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::plan

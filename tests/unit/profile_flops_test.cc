@@ -6,7 +6,7 @@
 #include "profile/model_flops.h"
 #include "profile/step.h"
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 /// What is known of a Transformer from its paper.
@@ -66,4 +66,4 @@ TEST(Utilisation, KnowsEveryDevice) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::profile

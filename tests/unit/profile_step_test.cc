@@ -8,10 +8,10 @@
 #include "cluster/library.h"
 #include "model_small.h"
 #include "profile/eager.h"
-#include "profile/sampled.h"
+#include "cost/sampled.h"
 #include "profile/step.h"
 
-namespace partita {
+namespace partita::profile {
 namespace {
 
 Cluster device() { return read_cluster("A100-80GB"); }
@@ -250,4 +250,4 @@ TEST(Prices, ComeFromMeasurementsWhereThereAreAny) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::profile

@@ -1,12 +1,12 @@
-#include "profile/profile.h"
+#include "cost/cost.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "cluster/library.h"
-#include "profile/op_seconds.h"
+#include "cost/op_seconds.h"
 
-namespace partita {
+namespace partita::cost {
 namespace {
 
 Cluster two_nodes_of_four() {
@@ -149,4 +149,4 @@ TEST(Profile, ARingIsAsFastAsItsSlowestLevel) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::cost

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "program/addend.h"
-#include "program/coverage.h"
+#include "certify/addend.h"
+#include "certify/coverage.h"
 #include "program/span.h"
 
-namespace partita {
+namespace partita::certify {
 namespace {
 
 LabelStep loop(int32_t op, int32_t number, int64_t size) {
@@ -131,4 +131,4 @@ TEST(Coverage, FindsWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::certify

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "program/certificate.h"
+#include "certify/certificate.h"
 #include "program_small.h"
 
-namespace partita {
+namespace partita::certify {
 
 inline void expect_accepted(const SmallProgram& small) {
   EXPECT_EQ(certify(small.model, small.atoms, small.program), std::vector<std::string>{});
@@ -67,4 +67,4 @@ inline SmallProgram joined_program() {
   return small;
 }
 
-}  // namespace partita
+}  // namespace partita::certify

@@ -2,15 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "../property/program_mutants.h"
-#include "program/certificate.h"
-#include "program/meaning.h"
+#include "certify/certificate.h"
+#include "certify/meaning.h"
 #include "program_small.h"
 
-namespace partita {
+namespace partita::certify {
 namespace {
 
 std::vector<std::string> certify(const SmallProgram& small) {
-  return certify(small.model, small.atoms, small.program);
+  return certify::certify(small.model, small.atoms, small.program);
 }
 
 void expect_accepted(const SmallProgram& small) {
@@ -20,7 +20,7 @@ void expect_accepted(const SmallProgram& small) {
 /// The mutant is refused, and its first sentence has these parts.
 void expect_refused(const SmallProgram& small, const Mutant& mutant, const std::vector<std::string>& parts) {
   ASSERT_TRUE(mutant);
-  std::vector<std::string> wrong = certify(small.model, small.atoms, *mutant);
+  std::vector<std::string> wrong = certify::certify(small.model, small.atoms, *mutant);
   ASSERT_FALSE(wrong.empty());
   for (const std::string& part : parts) EXPECT_NE(wrong[0].find(part), std::string::npos) << wrong[0];
 }
@@ -248,7 +248,7 @@ TEST(Certificate, TellsADeadlock) {
 
 TEST(Certificate, SeesACollectiveThatOneRankLeavesOut) {
   SmallProgram small = grid_program(2, 1, 1);
-  EXPECT_FALSE(certify(small.model, small.atoms, *mutants::missing_on_one_rank(small.program)).empty());
+  EXPECT_FALSE(certify::certify(small.model, small.atoms, *mutants::missing_on_one_rank(small.program)).empty());
 }
 
 // --- A bias beside a cut sum: exactly one rank adds it ---
@@ -471,7 +471,7 @@ TEST(Certificate, SeesAWaitWithoutAStartAndAStartWithoutAWait) {
       return (instr.kind == InstrKind::kWait || instr.kind == InstrKind::kOptimize) &&
              (instr.in[0] == small.sum(kGw2) || instr.in[0] == small.slot(kW2));
     });
-  std::vector<std::string> wrong = certify(small.model, small.atoms, left);
+  std::vector<std::string> wrong = certify::certify(small.model, small.atoms, left);
   auto waits = [](const std::string& text) { return text == "rank 0: never waits for the transfer of r5"; };
   EXPECT_EQ(std::count_if(wrong.begin(), wrong.end(), waits), 1);
 }
@@ -497,7 +497,7 @@ TEST(Certificate, SeesChangesOfWhatIsGathered) {
   };
   Slot name{Space::kLocal, 1};
   Instr reads{.kind = InstrKind::kMove, .in = {stored}, .out = {name}, .drop = {name}};
-  EXPECT_EQ(certify(small.model, small.atoms, later({reads})), std::vector<std::string>{});
+  EXPECT_EQ(certify::certify(small.model, small.atoms, later({reads})), std::vector<std::string>{});
   Instr nothing{.kind = InstrKind::kZeros, .out = {name}};
   Instr adds{.kind = InstrKind::kAdd, .in = {stored, name}, .out = {stored}, .drop = {name}};
   expect_refused(small, later({nothing, adds}), {"changes r7 while it is being sent; wait for that first"});
@@ -517,4 +517,4 @@ TEST(Certificate, SeesAFrozenLoopThatIsCut) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::certify

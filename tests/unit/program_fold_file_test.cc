@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "lower/lower.h"
 #include "model/build/build.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 struct Case {
@@ -45,7 +45,7 @@ TEST(FoldFile, ComesBackAsItWas) {
     FoldedProgram back = parse_folded(text, prepared.model, "p.json");
     EXPECT_EQ(back, folded);
     EXPECT_EQ(to_json(back, prepared.model), text);
-    EXPECT_EQ(certify(prepared.model, prepared.atoms, back.program, back.fold), std::vector<std::string>{});
+    EXPECT_EQ(certify::certify(prepared.model, prepared.atoms, back.program, back.fold), std::vector<std::string>{});
   }
 }
 
@@ -128,4 +128,4 @@ TEST(FoldFile, StepsNeedClasses) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

@@ -3,11 +3,11 @@
 
 #include "lower/lower.h"
 #include "model/build/build.h"
-#include "model/retype.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "model/rewrite/retype.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 std::string first(const std::vector<std::string>& wrong) { return wrong.empty() ? "" : wrong[0]; }
@@ -19,17 +19,17 @@ TEST(Holes2, ClassesOfAGroupOutOfMeshOrder) {
   Prepared prepared = prepare(model, form_of(plan));
   auto [program, fold] = lower_folded(prepared, plan);
   ASSERT_EQ(fold.classes.size(), 3u);
-  EXPECT_EQ(first(certify(prepared.model, prepared.atoms, program, fold)), "");
+  EXPECT_EQ(first(certify::certify(prepared.model, prepared.atoms, program, fold)), "");
   std::swap(fold.classes.front().coordinates, fold.classes.back().coordinates);
-  EXPECT_NE(first(certify(prepared.model, prepared.atoms, expand(program, fold))), "");
-  EXPECT_NE(first(certify(prepared.model, prepared.atoms, program, fold)).find("in the order of the mesh"),
+  EXPECT_NE(first(certify::certify(prepared.model, prepared.atoms, expand(program, fold))), "");
+  EXPECT_NE(first(certify::certify(prepared.model, prepared.atoms, program, fold)).find("in the order of the mesh"),
             std::string::npos);
 }
 
 /// Two replicas that end at gradients.
 Lowered without_optimizer() {
   Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 4});
-  return lower(model, recipe(model, {.dp = 2, .optimizer = {.name = "none"}}));
+  return lower::lower(model, recipe(model, {.dp = 2, .optimizer = {.name = "none"}}));
 }
 
 std::string refusal(const Lowered& lowered, Result::Kind from, Result::Kind to) {
@@ -39,7 +39,7 @@ std::string refusal(const Lowered& lowered, Result::Kind from, Result::Kind to) 
       result.kind = to;
       break;
     }
-  return first(certify(lowered.model, lowered.atoms, program));
+  return first(certify::certify(lowered.model, lowered.atoms, program));
 }
 
 // Without an update a gradient is a value like any other, and nothing asked what it was reported as.
@@ -59,8 +59,8 @@ TEST(Holes2, TheLossReportedAsAGradient) {
 // it.
 TEST(Holes2, TheTypeOfWhatWorksInPlace) {
   Model model = build_model(*find_preset("gpt2-tiny"), {.batch = 4});
-  Lowered lowered = lower(model, recipe(model, {.dp = 2, .tp = 2}));
-  EXPECT_EQ(first(certify(lowered.model, lowered.atoms, lowered.program)), "");
+  Lowered lowered = lower::lower(model, recipe(model, {.dp = 2, .tp = 2}));
+  EXPECT_EQ(first(certify::certify(lowered.model, lowered.atoms, lowered.program)), "");
   for (InstrKind kind : {InstrKind::kOptimize, InstrKind::kAllReduce, InstrKind::kMove}) {
     Program program = lowered.program;
     size_t changed = 0;
@@ -73,7 +73,7 @@ TEST(Holes2, TheTypeOfWhatWorksInPlace) {
           ++changed;
         }
     EXPECT_GT(changed, 0u) << int(kind);
-    EXPECT_NE(first(certify(lowered.model, lowered.atoms, program)).find("calls a storage of"),
+    EXPECT_NE(first(certify::certify(lowered.model, lowered.atoms, program)).find("calls a storage of"),
               std::string::npos);
   }
 }
@@ -98,8 +98,8 @@ TEST(Holes2, AMasterCopyRoundedToHalf) {
   Model model = retype(build_model(*find_preset("gpt2-tiny"), {.batch = 4}), DType::kBFloat16);
   OptimizerSpec optimizer;
   optimizer.precision.master = DType::kFloat32;
-  Lowered lowered = lower(model, recipe(model, {.dp = 2, .optimizer = optimizer}));
-  EXPECT_EQ(first(certify(lowered.model, lowered.atoms, lowered.program)), "");
+  Lowered lowered = lower::lower(model, recipe(model, {.dp = 2, .optimizer = optimizer}));
+  EXPECT_EQ(first(certify::certify(lowered.model, lowered.atoms, lowered.program)), "");
   auto [body, at] = find(lowered, InstrKind::kOptimize);
   Slot master = body->instrs[at].in[4], half{Space::kLocal, body->locals++};
   TypeId whole;
@@ -112,9 +112,9 @@ TEST(Holes2, AMasterCopyRoundedToHalf) {
   there.types = {type_of(lowered.program, rounded)};
   Instr back{.kind = InstrKind::kCast, .in = {half}, .out = {master}, .types = {whole}, .drop = {half}};
   body->instrs.insert(body->instrs.begin() + static_cast<int64_t>(at) + 1, {there, back});
-  EXPECT_NE(first(certify(lowered.model, lowered.atoms, lowered.program)).find("which keeps its dtype"),
+  EXPECT_NE(first(certify::certify(lowered.model, lowered.atoms, lowered.program)).find("which keeps its dtype"),
             std::string::npos);
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

@@ -6,11 +6,11 @@
 #include "base/json.h"
 #include "model/row.h"
 #include "model/seed.h"
-#include "program/coverage.h"
+#include "certify/coverage.h"
 #include "program/span.h"
 #include "program_net.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 TEST(Holes, AViewThatNoRowKnowsIsOne) {
@@ -29,8 +29,8 @@ TEST(Holes, AViewThatNoRowKnowsIsOne) {
   model.ops.push_back(
       {"fc/alias.grad", "mine.alias.default", {Arg::of(TensorId{kGs})}, {}, {alias}, true, "", false, true});
   model.gradients[2].second = alias;
-  Lowered out = lower(model, recipe(model, {.optimizer = sgd(0.5)}));
-  EXPECT_EQ(certify(out.model, out.atoms, out.program), std::vector<std::string>{});
+  Lowered out = lower::lower(model, recipe(model, {.optimizer = sgd(0.5)}));
+  EXPECT_EQ(certify::certify(out.model, out.atoms, out.program), std::vector<std::string>{});
   auto [body, at] = find(out, "fc/alias.grad");
   EXPECT_TRUE(body->instrs[at].view);
   body->instrs[at].view = false;
@@ -53,8 +53,8 @@ TEST(Holes, TheSeedIsWhatGradientsComeFrom) {
   model.buffers = {{count, counted}};
   EXPECT_EQ(loss_gradient(model), TensorId{kG});
   EXPECT_EQ(unscalable(model), "");
-  Lowered out = lower(model, recipe(model, {.optimizer = sgd(0, 8)}));
-  EXPECT_EQ(certify(out.model, out.atoms, out.program), std::vector<std::string>{});
+  Lowered out = lower::lower(model, recipe(model, {.optimizer = sgd(0, 8)}));
+  EXPECT_EQ(certify::certify(out.model, out.atoms, out.program), std::vector<std::string>{});
   out.model.seed = more;
   expect_refused(out, "has a loss scale, but the gradient of fc.weight is not computed from more");
   model.seed = TensorId{kG};
@@ -70,7 +70,7 @@ TEST(Holes, ABufferOfScaledGradientsIsRefused) {
   model.buffers = {{TensorId{static_cast<int32_t>(model.tensors.size()) - 1}, TensorId{kGs}}};
   EXPECT_EQ(unscalable(model),
             "the new value of buffer fc.seen is computed from g, the gradient of the loss");
-  EXPECT_THROW(lower(model, recipe(model, {.optimizer = sgd(0, 8)})), InputError);
+  EXPECT_THROW(lower::lower(model, recipe(model, {.optimizer = sgd(0, 8)})), InputError);
 }
 
 TEST(Holes, ALossScaleNeedsAnOptimizer) {
@@ -79,7 +79,7 @@ TEST(Holes, ALossScaleNeedsAnOptimizer) {
   none.precision.loss_scale = 8;
   Model model = net();
   try {
-    lower(model, recipe(model, {.optimizer = none}));
+    lower::lower(model, recipe(model, {.optimizer = none}));
     FAIL();
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what())
@@ -215,7 +215,7 @@ TEST(Holes, StridesAreThoseOfTheModel) {
     const Shape strides = out.program[type].strides;
     if (strides[0] == strides[1]) return 0;
     TypeId old = std::exchange(type, turned(type));
-    EXPECT_FALSE(certify(out.model, out.atoms, out.program).empty());
+    EXPECT_FALSE(certify::certify(out.model, out.atoms, out.program).empty());
     type = old;
     return 1;
   };
@@ -228,7 +228,7 @@ TEST(Holes, StridesAreThoseOfTheModel) {
   for (RankProgram& rank : out.program.ranks)
     for (Load& load : rank.loads) tried += try_type(load.type);
   EXPECT_GT(tried, 10);
-  EXPECT_EQ(certify(out.model, out.atoms, out.program), std::vector<std::string>{});
+  EXPECT_EQ(certify::certify(out.model, out.atoms, out.program), std::vector<std::string>{});
 }
 
 TEST(Holes, TheProgramUpdatesByThePlansNumbers) {
@@ -240,7 +240,7 @@ TEST(Holes, TheProgramUpdatesByThePlansNumbers) {
   for (auto change : changes) {
     out.program.optimizer = wanted;
     change(out.program.optimizer);
-    std::vector<std::string> said = certify(out.model, out.atoms, out.program, wanted);
+    std::vector<std::string> said = certify::certify(out.model, out.atoms, out.program, wanted);
     ASSERT_EQ(said.size(), 1);
     EXPECT_NE(said[0].find("the program updates by"), std::string::npos);
   }
@@ -260,4 +260,4 @@ TEST(Holes, ZerosOfFewerDimensionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

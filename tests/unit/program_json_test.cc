@@ -4,7 +4,7 @@
 #include "program/check.h"
 #include "program_small.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 template <class Read>
@@ -96,4 +96,4 @@ TEST(ProgramText, ShowsEveryBodyOnce) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::program

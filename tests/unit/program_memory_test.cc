@@ -3,7 +3,7 @@
 #include "program/memory.h"
 #include "program_small.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 constexpr Bytes kFloat = 4;
@@ -67,4 +67,4 @@ TEST(Memory, AGradientThatLiesDifferentlyIsCopiedForTheUpdate) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::program

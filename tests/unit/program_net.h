@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "lower/lower.h"
-#include "plan/recipe.h"
-#include "program/certificate.h"
+#include "plan/recipes/recipe.h"
+#include "certify/certificate.h"
 
-namespace partita {
+namespace partita::prove {
 
 // clang-format off
 enum NetTensor : int32_t {
@@ -87,13 +87,13 @@ inline OptimizerSpec sgd(double clip = 0, double loss_scale = 0) {
 
 inline Lowered lowered(const RecipeSpec& spec) {
   Model model = net();
-  Lowered out = lower(model, recipe(model, spec));
-  EXPECT_EQ(certify(out.model, out.atoms, out.program, spec.optimizer), std::vector<std::string>{});
+  Lowered out = lower::lower(model, recipe(model, spec));
+  EXPECT_EQ(certify::certify(out.model, out.atoms, out.program, spec.optimizer), std::vector<std::string>{});
   return out;
 }
 
 inline void expect_refused(const Lowered& wrong, const std::string& why) {
-  std::vector<std::string> said = certify(wrong.model, wrong.atoms, wrong.program);
+  std::vector<std::string> said = certify::certify(wrong.model, wrong.atoms, wrong.program);
   ASSERT_FALSE(said.empty());
   EXPECT_NE(said[0].find(why), std::string::npos) << said[0];
 }
@@ -136,4 +136,4 @@ inline void do_twice(Lowered& in, InstrKind kind) {
   body->instrs.insert(body->instrs.begin() + static_cast<int64_t>(at) + 1, again);
 }
 
-}  // namespace partita
+}  // namespace partita::prove

@@ -4,17 +4,17 @@
 
 #include "../property/program_mutants.h"
 #include "model/seed.h"
-#include "program/collective.h"
+#include "certify/collective.h"
 #include "program_net.h"
 
-namespace partita {
+namespace partita::prove {
 namespace {
 
 TEST(Rules, AnAdditionIsOneOfTheModel) {
   Model model = net();
   model.ops[2].kwargs = {{"alpha", Arg::of(int64_t{2})}};  // s + 2 k
-  Lowered out = lower(model, recipe(model, {.optimizer = sgd()}));
-  EXPECT_EQ(certify(out.model, out.atoms, out.program), std::vector<std::string>{});
+  Lowered out = lower::lower(model, recipe(model, {.optimizer = sgd()}));
+  EXPECT_EQ(certify::certify(out.model, out.atoms, out.program), std::vector<std::string>{});
   add_in_place(out, "fc/add.1", 0);
   expect_refused(out, "adds as fc/add.1 does, which is no sum of two tensors");
 }
@@ -22,7 +22,7 @@ TEST(Rules, AnAdditionIsOneOfTheModel) {
 TEST(Sentences, OfKeywords) {
   Model model = net();
   model.ops[2].kwargs = {{"alpha", Arg::of(int64_t{2})}};
-  Lowered out = lower(model, recipe(model, {.optimizer = sgd()}));
+  Lowered out = lower::lower(model, recipe(model, {.optimizer = sgd()}));
   auto [body, at] = find(out, "fc/add.1");
   body->instrs[at].kwargs[0].first = "beta";
   expect_refused(out, "has keyword beta in the place of alpha");
@@ -169,7 +169,7 @@ TEST(Rules, RanksOfAClassCutEqualPieces) {
   Plan plan = recipe(model, {.dp = 2, .zero = 3, .optimizer = sgd()});
   Prepared prepared = prepare(model, form_of(plan));
   FoldedProgram folded = lower_folded(prepared, plan);
-  auto said = [&] { return certify(prepared.model, prepared.atoms, folded.program, folded.fold); };
+  auto said = [&] { return certify::certify(prepared.model, prepared.atoms, folded.program, folded.fold); };
   EXPECT_EQ(said(), std::vector<std::string>{});
   for (Body& body : folded.program.bodies)
     for (Instr& instr : body.instrs)
@@ -204,7 +204,7 @@ TEST(Sentences, OfClasses) {
     Prepared prepared = prepare(model, form_of(plan));
     FoldedProgram folded = lower_folded(prepared, plan);
     change(folded);
-    std::vector<std::string> wrong = certify(prepared.model, prepared.atoms, folded.program, folded.fold);
+    std::vector<std::string> wrong = certify::certify(prepared.model, prepared.atoms, folded.program, folded.fold);
     return wrong.empty() ? "nothing" : wrong[0];
   };
   EXPECT_EQ(said({.dp = 2, .optimizer = sgd()}, [](FoldedProgram& f) { f = with_halves(f, 0); }), "nothing");
@@ -268,4 +268,4 @@ TEST(Sentences, OfSumsAlongAClass) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::prove

@@ -6,11 +6,11 @@
 #include <regex>
 
 #include "base/file.h"
-#include "program/meaning.h"
-#include "program/rules.h"
+#include "certify/meaning.h"
+#include "certify/rules.h"
 #include "program_broken.h"
 
-namespace partita {
+namespace partita::certify {
 namespace {
 
 const std::string kSource = PARTITA_SOURCE_DIR;
@@ -322,4 +322,4 @@ TEST(RuleList, NamesTestsThatExist) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::certify

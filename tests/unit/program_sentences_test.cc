@@ -2,10 +2,10 @@
 // --sentences).
 #include <gtest/gtest.h>
 
-#include "program/meaning.h"
+#include "certify/meaning.h"
 #include "program_broken.h"
 
-namespace partita {
+namespace partita::certify {
 namespace {
 
 /// A program that is wrong in one way, and what is said first.
@@ -420,4 +420,4 @@ TEST(Sentences, OfLengths) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::certify

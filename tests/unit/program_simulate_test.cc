@@ -8,7 +8,7 @@
 #include "simulate/instr_samples.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::simulate {
 namespace {
 
 /// Every op takes exactly 1 s, every message 10 s whatever its size.
@@ -239,4 +239,4 @@ TEST(Trace, TwoAtOnceOnOneStreamIsImpossible) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::simulate

@@ -8,7 +8,7 @@
 #include "model/row.h"
 #include "program/program.h"
 
-namespace partita {
+namespace partita::program {
 
 // Tensors and ops of the net below, by number.
 enum : int32_t {
@@ -375,4 +375,4 @@ inline SmallProgram with_growing_sums(SmallProgram small) {
   return small;
 }
 
-}  // namespace partita
+}  // namespace partita::program

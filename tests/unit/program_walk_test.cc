@@ -3,7 +3,7 @@
 #include "program/walk.h"
 #include "program_small.h"
 
-namespace partita {
+namespace partita::program {
 namespace {
 
 std::vector<Event> walk(const Program& program, std::string* story = nullptr) {
@@ -130,4 +130,4 @@ TEST(Walk, TellsOfAWaitWithoutItsTransfer) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::program

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "layout/reshard/boxes.h"
+#include "reshard/boxes.h"
 
 namespace partita::reshard {
 namespace {

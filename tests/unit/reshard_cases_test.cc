@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "layout/reshard/boxes.h"
-#include "layout/reshard/reshard.h"
+#include "reshard/boxes.h"
+#include "reshard/reshard.h"
 
 namespace partita::reshard {
 namespace {

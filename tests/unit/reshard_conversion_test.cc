@@ -1,8 +1,8 @@
 // Layouts of a mesh as problems and scripts: what lowering asks for.
 #include <gtest/gtest.h>
 
-#include "layout/reshard/boxes.h"
-#include "layout/reshard/conversion.h"
+#include "reshard/boxes.h"
+#include "reshard/conversion.h"
 
 namespace partita::reshard {
 namespace {

@@ -4,12 +4,12 @@
 #include <array>
 
 #include "base/error.h"
-#include "layout/reshard/balance.h"
-#include "layout/reshard/boxes.h"
-#include "layout/reshard/cache.h"
-#include "layout/reshard/placement.h"
-#include "layout/reshard/replay.h"
-#include "layout/reshard/reshard.h"
+#include "reshard/balance.h"
+#include "reshard/boxes.h"
+#include "reshard/cache.h"
+#include "reshard/placement.h"
+#include "reshard/replay.h"
+#include "reshard/reshard.h"
 
 namespace partita::reshard {
 namespace {

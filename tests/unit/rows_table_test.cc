@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 const std::string kSource = PARTITA_SOURCE_DIR;
@@ -71,4 +71,4 @@ TEST(Rows, AreListedInTheDocuments) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 #include "run/check.h"
 #include "run/loads.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Two ranks; rank 0 makes frame slot 0, sends it and drops it in a later body; rank 1 receives it and reads
@@ -118,4 +118,4 @@ TEST(PlanLoads, SaysWhereTheNextStepFindsItsValues) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

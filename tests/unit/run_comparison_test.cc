@@ -6,7 +6,7 @@
 
 #include "run/updates.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -141,4 +141,4 @@ TEST_F(ComparisonTest, RanksThatDisagreeAreNotEqual) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "run/host_memory.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,4 +82,4 @@ TEST(OneProcess, IsNeeded) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

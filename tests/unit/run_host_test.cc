@@ -9,7 +9,7 @@
 #include "run/cut.h"
 #include "run/draw.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 HostTensor counting(Shape shape, DType dtype = DType::kFloat32) {
@@ -159,4 +159,4 @@ TEST(Draw, IgnoredLabelsAreUnevenOverSamples) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

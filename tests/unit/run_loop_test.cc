@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "run/hollow.h"
+#include "run/threads/hollow.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr int kMicrobatches = 8;
@@ -173,4 +173,4 @@ TEST(Routes, TheKthSendMeetsTheKthReceiveOfItsTag) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

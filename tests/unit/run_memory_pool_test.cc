@@ -9,7 +9,7 @@
 
 #include "run/memory_pool.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 TEST(MemoryPool, GivesTheSameBlockAgain) {
@@ -87,4 +87,4 @@ TEST(MemoryPool, NeverGivesOutABlockTwice) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

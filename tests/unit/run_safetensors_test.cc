@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "run/safetensors.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 HostTensors some() {
@@ -55,4 +55,4 @@ TEST(Safetensors, OffsetsMustHoldTheShape) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

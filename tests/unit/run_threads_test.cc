@@ -13,7 +13,7 @@
 #include "run/threads/measure_transfers.h"
 #include "run/threads/thread_communicator.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 TensorType dense(Shape shape) { return {shape, row_major(shape), DType::kFloat32}; }
@@ -275,4 +275,4 @@ TEST(Threads, TransfersAreMeasured) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::run

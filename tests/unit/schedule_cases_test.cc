@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "schedule/evaluate.h"
-#include "schedule/search.h"
+#include "schedule/search/search.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 using CaseRow = std::map<std::string, std::string>;
@@ -181,4 +181,4 @@ TEST(PipelineCases, EverySearchedRowIsMetOrBeaten) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::schedule

@@ -6,7 +6,7 @@
 #include "schedule/csv.h"
 #include "schedule/evaluate.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 std::string torch_file(const std::string& name) {
@@ -108,4 +108,4 @@ TEST(ScheduleCsv, WrongFilesSayWhere) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::schedule

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "schedule/schedule.h"
 
-namespace partita {
+namespace partita::schedule {
 namespace {
 
 std::string row(const std::vector<Step>& steps) {
@@ -36,4 +36,4 @@ TEST(ScheduleRows, UnknownNameSuggestsTheNearest) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::schedule

@@ -13,8 +13,9 @@
 #include "search/fault_report.h"
 #include "search/least.h"
 #include "search/objective.h"
+#include "search/search.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 Model tiny(int64_t batch = 0) { return build_model(*find_preset("gpt2-tiny"), {batch, 0}); }
@@ -221,4 +222,4 @@ TEST(FaultReport, AFileThatCannotBeWrittenIsSaid) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::search

@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "base/interrupt.h"
-#include "search/parallel.h"
+#include "base/parallel.h"
 
-namespace partita {
+namespace partita::base {
 namespace {
 
 bool interrupted() {
@@ -47,4 +47,4 @@ TEST(Interrupt, ReachesThreadsThatWorkInParallel) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::base

@@ -9,12 +9,13 @@
 #include "search/changes.h"
 #include "search/least.h"
 #include "search/objective.h"
-#include "search/shrink.h"
+#include "search/search.h"
+#include "estimate/shrink.h"
 #include "search/stability.h"
 #include "search/write_plan.h"
 #include "simulate/simulate.h"
 
-namespace partita {
+namespace partita::search {
 namespace {
 
 Model preset(const char* name, int64_t batch = 0) { return build_model(*find_preset(name), {batch, 0}); }
@@ -70,8 +71,8 @@ TEST(Estimate, AgreesWithTheLoweredPlan) {
       ASSERT_EQ(estimate.refused, "");
       EXPECT_LE(estimator.unlimited(spec, {.memory = memory}), estimate.seconds * (1 + 1e-12));
       Plan plan = write_plan(book, estimate);
-      Lowered lowered = lower(model, plan);
-      Trace trace = simulate(lowered.model, lowered.program, prices);
+      Lowered lowered = lower::lower(model, plan);
+      Trace trace = simulate::simulate(lowered.model, lowered.program, prices);
       EXPECT_NEAR(estimate.seconds / trace.step_seconds, 1, 0.03) << plan.summary;
       double bytes =
           static_cast<double>(estimate.worst_peak()) / static_cast<double>(worst(trace.peak_bytes));
@@ -99,8 +100,8 @@ TEST(Search, MemoryAndRecipes) {
                                    {.dp = 2, .tp = 2, .zero = 3, .recompute = true},
                                    {.tp = 2, .pp = 2, .microbatches = 2, .schedule = "wave", .chunks = 4}}) {
       Plan plan = recipe(model, spec);
-      Lowered lowered = lower(model, plan);
-      Trace trace = simulate(lowered.model, lowered.program, prices);
+      Lowered lowered = lower::lower(model, plan);
+      Trace trace = simulate::simulate(lowered.model, lowered.program, prices);
       recipes.push_back({trace.step_seconds, worst(trace.peak_bytes), plan.summary});
     }
     Seconds before = HUGE_VAL;
@@ -134,10 +135,10 @@ TEST(Simulate, ClassesAreTheirRanks) {
     Prices prices(read_cluster(cluster));
     Prepared prepared = prepare(model, form_of(plan));
     FoldedProgram folded = lower_folded(prepared, plan);
-    std::optional<Trace> classes = simulate(prepared.model, folded.program, folded.fold, prices);
+    std::optional<Trace> classes = simulate::simulate(prepared.model, folded.program, folded.fold, prices);
     // Of three pairs on nodes of four none crosses; sums over pairs of three lie alike too.
     ASSERT_TRUE(classes) << plan.summary;
-    Trace ranks = simulate(prepared.model, expand(folded.program, folded.fold), prices);
+    Trace ranks = simulate::simulate(prepared.model, expand(folded.program, folded.fold), prices);
     EXPECT_EQ(classes->step_seconds, ranks.step_seconds) << plan.summary;
     EXPECT_DOUBLE_EQ(classes->bubble, ranks.bubble) << plan.summary;
     EXPECT_DOUBLE_EQ(classes->exposed_comm_seconds, ranks.exposed_comm_seconds) << plan.summary;
@@ -151,7 +152,7 @@ TEST(Simulate, ClassesThatLieAcrossNodesAreNotOne) {
   Plan plan = recipe(model, {.dp = 3, .tp = 2});
   Prepared prepared = prepare(model, form_of(plan));
   FoldedProgram folded = lower_folded(prepared, plan);
-  EXPECT_FALSE(simulate(prepared.model, folded.program, folded.fold, Prices(read_cluster("2x3xA100-80GB"))));
+  EXPECT_FALSE(simulate::simulate(prepared.model, folded.program, folded.fold, Prices(read_cluster("2x3xA100-80GB"))));
 }
 
 bool fits(const Model& model, SearchRequest request, const char* cluster = nullptr) {
@@ -266,8 +267,8 @@ TEST(Search, OverlapsWhereThatIsFaster) {
   EXPECT_LE(found.bound, best.step_seconds);
   Plan plain = best.plan;
   plain.overlap = false;
-  Lowered lowered = lower(model, plain);
-  EXPECT_GT(simulate(lowered.model, lowered.program, request.prices).step_seconds, best.step_seconds);
+  Lowered lowered = lower::lower(model, plain);
+  EXPECT_GT(simulate::simulate(lowered.model, lowered.program, request.prices).step_seconds, best.step_seconds);
   request.prices = Prices(read_cluster("4xcpu"));
   for (const Candidate& candidate : search(model, request).fitting) EXPECT_FALSE(candidate.plan.overlap);
 }
@@ -332,8 +333,8 @@ TEST(Search, ForbiddenWaysStayOut) {
 /// Of a plan without overlap, which costs by unit do not know.
 Seconds plain_seconds(const Model& model, Plan plan, const Prices& prices) {
   plan.overlap = false;
-  Lowered lowered = lower(model, plan);
-  return simulate(lowered.model, lowered.program, prices).step_seconds;
+  Lowered lowered = lower::lower(model, plan);
+  return simulate::simulate(lowered.model, lowered.program, prices).step_seconds;
 }
 
 // Where links between nodes are slow, what is cut stays within a node; costs by unit know it.
@@ -442,4 +443,4 @@ TEST(Search, BatchOfMostTokens) {
 }
 
 }  // namespace
-}  // namespace partita
+}  // namespace partita::search

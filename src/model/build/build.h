@@ -8,7 +8,7 @@
 
 #include "model/model.h"
 
-namespace partita {
+namespace partita::model {
 
 /// The global batch and the sequence length of a step to build; 0 takes the default.
 struct StepSize {
@@ -51,4 +51,4 @@ struct ModelShape {
 };
 ModelShape shape_of(const Preset& preset);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "model/ops/common.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 constexpr DType kIndex = DType::kInt64;
@@ -329,4 +329,4 @@ TensorId cross_entropy(Graph& g, TensorId logits, TensorId labels) {
                      {one, one})[0];
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -3,7 +3,7 @@
 #include "model/build/graph.h"
 
 // ATen calls: each writes one op and states the sizes, strides and dtype of what it makes.
-namespace partita::build {
+namespace partita::model::build {
 
 inline constexpr int64_t kToTheEnd = INT64_MAX;
 
@@ -68,4 +68,4 @@ TensorId convolution(Graph& g, TensorId x, TensorId weight, TensorId bias, int64
 /// Mean of the negative log-likelihood of `labels` [n] under `logits` [n, classes]; -100 is left out.
 TensorId cross_entropy(Graph& g, TensorId logits, TensorId labels);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

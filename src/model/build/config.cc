@@ -8,7 +8,7 @@
 #include "model/build/family.h"
 #include "model/build/layers.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 // So that no product of sizes in a graph leaves 63 bits.
@@ -111,4 +111,4 @@ std::string Config::capture_it() const {
                      image ? "" : fmt::format(" --seq {}", seq), type);
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "model/build/build.h"
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// A Hugging Face config, read strictly: a key that is absent or null has its default, one of another type or
 /// out of bounds is an InputError that names it. It remembers which keys were asked for and which defaults
@@ -62,4 +62,4 @@ class Config {
   mutable std::vector<Default> defaults_;
 };
 
-}  // namespace partita::build
+}  // namespace partita::model::build

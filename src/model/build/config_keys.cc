@@ -2,7 +2,7 @@
 // without the lists every published config would be answered with a page of notes.
 #include "model/build/config_keys.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 using Key = std::string_view;
@@ -155,4 +155,4 @@ Key own_name(Key model_type, Key key) {
   return {};
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

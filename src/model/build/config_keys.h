@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// Keys of every Hugging Face config that change no training step: tokens, generation, names, versions.
 std::span<const std::string_view> generic_keys();
@@ -19,4 +19,4 @@ std::span<const std::string_view> dropout_keys();
 /// Hugging Face takes both, the builders only the class's own.
 std::string_view own_name(std::string_view model_type, std::string_view key);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -7,7 +7,7 @@
 #include "base/names.h"
 #include "model/build/config_keys.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 bool contains(std::span<const std::string_view> keys, std::string_view key) {
@@ -113,4 +113,4 @@ std::vector<std::string> notes_on(const Config& config, const Family& family) {
   return notes;
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

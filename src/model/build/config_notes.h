@@ -2,7 +2,7 @@
 
 #include "model/build/family.h"
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// Throws InputError for a key that changes what is computed and that no builder honours: attention other
 /// than scaled_dot_product_attention, quantized weights, another loss.
@@ -12,4 +12,4 @@ void refuse_unbuilt(const Config& config, const Family& family);
 /// the step lacks. One sentence each, beginning with the file. REQUIRES: the builder has read `config`.
 std::vector<std::string> notes_on(const Config& config, const Family& family);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

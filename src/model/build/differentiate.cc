@@ -6,7 +6,7 @@
 #include "model/build/calls.h"
 #include "model/build/gradients.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 /// Marks floating tensors computed from trainable parameters: only those can have a gradient.
@@ -88,4 +88,4 @@ std::vector<std::pair<TensorId, TensorId>> differentiate(Graph& g, TensorId loss
   return gradients;
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -9,7 +9,7 @@
 #include "model/build/family.h"
 #include "model/build/layers.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 constexpr double kEps = 1e-5;
@@ -233,4 +233,4 @@ Model build_evoformer(const Config& config, StepSize size) {
   return g.finish(loss, differentiate(g, loss));
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -3,7 +3,7 @@
 #include "model/build/build.h"
 #include "model/build/config.h"
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// An architecture with a builder: one row. Adding an architecture means adding a file and a row in
 /// family.cc.
@@ -34,4 +34,4 @@ Model build_evoformer(const Config& config, StepSize size);
 /// Throws InputError unless a step of this length fits into `positions` (the value of `key`).
 void need_positions(const Config& config, const char* key, int64_t positions, int64_t seq);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

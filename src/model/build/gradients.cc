@@ -8,7 +8,7 @@
 #include "model/build/calls.h"
 #include "model/ops/common.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 using Gradients = std::vector<TensorId>;
@@ -385,4 +385,4 @@ const GradientRow* find_gradient(std::string_view target) {
   return nullptr;
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -4,7 +4,7 @@
 
 #include "model/build/graph.h"
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// One op to differentiate: the gradients of its outputs (none where nothing reads an output) and which of
 /// its inputs want one.
@@ -28,4 +28,4 @@ struct GradientRow {
 std::span<const GradientRow> gradient_rows();
 const GradientRow* find_gradient(std::string_view target);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -4,7 +4,7 @@
 #include "base/interrupt.h"
 #include "model/seed.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 Arg of_kind(Arg::Kind kind) {
@@ -150,4 +150,4 @@ Model Graph::finish(TensorId loss, std::vector<std::pair<TensorId, TensorId>> gr
   return std::move(model_);
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -8,7 +8,7 @@
 #include "model/build/strides.h"
 #include "model/model.h"
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// An argument of a call: a tensor, a number, or any Arg.
 struct Operand {
@@ -103,4 +103,4 @@ class Graph {
   int gradient_ops_ = 0;
 };
 
-}  // namespace partita::build
+}  // namespace partita::model::build

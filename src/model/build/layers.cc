@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 // Google's BERT and GPT-2 wrote the tanh approximation out, and Hugging Face's NewGELUActivation still does.
@@ -158,4 +158,4 @@ TensorId token_loss(Graph& g, TensorId logits, TensorId labels) {
   return cross_entropy(g, flat, view(g, labels, {-1}));
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

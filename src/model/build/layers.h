@@ -4,7 +4,7 @@
 
 // Modules of transformers as PyTorch and Hugging Face compute them. Each enters the module it is named after
 // and finds its weights there.
-namespace partita::build {
+namespace partita::model::build {
 
 /// Declares `name.weight` [out, in] and, with `bias`, `name.bias`.
 void declare_linear(Graph& g, const std::string& name, int64_t in, int64_t out, bool bias);
@@ -45,4 +45,4 @@ TensorId next_token_loss(Graph& g, TensorId logits, TensorId labels);
 /// The same against the labels in place.
 TensorId token_loss(Graph& g, TensorId logits, TensorId labels);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -10,7 +10,7 @@
 #include "model/build/mixture.h"
 #include "model/build/rotary.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 struct Llama {
@@ -166,4 +166,4 @@ Model build_mixtral(const Config& config, StepSize size) {
   return build("mixtral", c, size);
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

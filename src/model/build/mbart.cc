@@ -7,7 +7,7 @@
 #include "model/build/family.h"
 #include "model/build/layers.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 // Positions start at 2 in the table: two rows were padding once.
@@ -159,4 +159,4 @@ Model build_mbart(const Config& config, StepSize size) {
   return g.finish(loss, differentiate(g, loss));
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -5,7 +5,7 @@
 
 #include "model/build/layers.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 constexpr DType kIndex = DType::kInt64;
@@ -108,4 +108,4 @@ TensorId mixture(Graph& g, const Mixture& c, TensorId x) {
   return view(g, dispatch(g, c, flat, route(g, c, flat)), g.shape(x));
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

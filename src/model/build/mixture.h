@@ -2,7 +2,7 @@
 
 #include "model/build/calls.h"
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// A mixture of experts in static shapes: every expert takes up to `capacity` tokens, in the order they come.
 struct Mixture {
@@ -23,4 +23,4 @@ void declare_mixture(Graph& g, const std::string& name, const Mixture& c);
 /// nothing from it. Enters the module `mlp`.
 TensorId mixture(Graph& g, const Mixture& c, TensorId x);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -2,7 +2,7 @@
 
 #include "model/build/build.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr Preset kPresets[] = {
@@ -184,4 +184,4 @@ const Preset* find_preset(std::string_view name) {
   return found == std::end(kPresets) ? nullptr : found;
 }
 
-}  // namespace partita
+}  // namespace partita::model

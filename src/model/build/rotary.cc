@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 // (a, b) -> (-b, a) for the two halves of the last dimension.
@@ -65,4 +65,4 @@ void need_plain_rotary(const Config& config) {
   }
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

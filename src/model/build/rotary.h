@@ -3,7 +3,7 @@
 #include "model/build/calls.h"
 #include "model/build/config.h"
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// Cosines and sines of rotary positions (RoFormer), [1, seq, width] each.
 struct Rotary {
@@ -23,4 +23,4 @@ std::pair<TensorId, TensorId> rotate(Graph& g, const Rotary& rotary, TensorId qu
 /// only change frequencies (linear, dynamic, llama3) have the same graph.
 void need_plain_rotary(const Config& config);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

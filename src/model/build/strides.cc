@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 // Gapless and without overlap: sorted by stride, each dimension starts where the smaller ones end.
@@ -156,4 +156,4 @@ Shape resolved(Shape sizes, int64_t elements) {
   return sizes;
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

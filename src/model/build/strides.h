@@ -5,7 +5,7 @@
 
 #include "model/model.h"
 
-namespace partita::build {
+namespace partita::model::build {
 
 /// Sizes and strides of a tensor, in elements: what PyTorch's kernels decide a result's layout from.
 struct Dims {
@@ -33,4 +33,4 @@ std::optional<Shape> view_strides(const Dims& dims, const Shape& shape);
 /// Sizes with the one -1 among them replaced by what `elements` leaves.
 Shape resolved(Shape sizes, int64_t elements);
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -8,7 +8,7 @@
 #include "model/build/family.h"
 #include "model/build/layers.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 struct Swin {
@@ -238,4 +238,4 @@ Model build_swin(const Config& config, StepSize size) {
   return g.finish(loss, differentiate(g, loss));
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

@@ -7,7 +7,7 @@
 #include "model/build/family.h"
 #include "model/build/layers.h"
 
-namespace partita::build {
+namespace partita::model::build {
 namespace {
 
 struct T5 {
@@ -216,4 +216,4 @@ Model build_t5(const Config& config, StepSize size) {
   return g.finish(loss, differentiate(g, loss));
 }
 
-}  // namespace partita::build
+}  // namespace partita::model::build

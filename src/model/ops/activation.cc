@@ -2,7 +2,7 @@
 #include "model/ops/elementwise.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // _prelu_kernel_backward(grad, x, weight) -> gx, gw; an op of its own sums the gradient of the weight.
@@ -61,4 +61,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> activation_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -1,7 +1,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // Grouped-query attention: the query's heads are (key heads, group).
@@ -86,4 +86,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> attention_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -1,7 +1,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // x = n c ...; everything else has one number a channel. With statistics of the batch only channels are free.
@@ -63,4 +63,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> batch_norm_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

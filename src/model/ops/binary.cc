@@ -2,7 +2,7 @@
 #include "model/ops/elementwise.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // addcmul(x, a, b, value): x + value * a * b
@@ -45,4 +45,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> binary_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

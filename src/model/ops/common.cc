@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 int count_tensors(const Arg& arg) {
@@ -131,4 +131,4 @@ void relate_place(Relation& relation, DimRef big, DimRef small, int64_t start, i
   }
 }
 
-}  // namespace partita
+}  // namespace partita::model

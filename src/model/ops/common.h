@@ -4,7 +4,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 
 /// Throws Mismatch unless `holds`.
 template <class... Args>
@@ -46,4 +46,4 @@ bool is_floating_input(const OpView& op, int k);
 /// Example: `input_number(*op.op, 2, "bias")` of convolution(x, w, None, ...) is -1.
 int input_number(const Op& op, size_t position, std::string_view name);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include "model/ops/common.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // The same value everywhere: any rank may make any part of it.
@@ -86,4 +86,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> constant_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include "model/ops/common.h"
 
-namespace partita {
+namespace partita::model {
 
 Convolution attributes(const OpView& op, size_t first, const Shape& in, const Shape& weight,
                        const Shape& out) {
@@ -149,4 +149,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> convolution_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

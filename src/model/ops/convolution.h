@@ -2,7 +2,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 
 /// Where a convolution finds what, and its attributes. `image`: what slides past the window; `result`: what
 /// it makes. A transposed one is the same relation with these two swapped.
@@ -35,4 +35,4 @@ inline int64_t pixels(const Shape& shape) { return numel({shape.begin() + 2, sha
 Bytes convolution_workspace(const OpView& local);
 Bytes convolution_backward_workspace(const OpView& local);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 #include "model/ops/convolution.h"
 #include "model/ops/onednn.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // What ATen's own kernels (slow_conv2d, slow_conv3d) hold for a moment: the columns, every window of the
@@ -182,4 +182,4 @@ Bytes convolution_backward_workspace(const OpView& local) {
   return most - outputs_of(local) + dense_copies(local);
 }
 
-}  // namespace partita
+}  // namespace partita::model

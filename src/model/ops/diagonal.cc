@@ -1,7 +1,7 @@
 // Diagonals taken, written and made.
 #include "model/ops/planes.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kDiagonal = "the diagonal counts rows and columns";
@@ -69,4 +69,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> diagonal_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 
 void linear_in_first(const OpView& op, Relation& relation) {
   relate_broadcast(op, relation);
@@ -145,4 +145,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> elementwise_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -5,7 +5,7 @@
 
 #include "model/ops/common.h"
 
-namespace partita {
+namespace partita::model {
 
 /// An elementwise op in which these operands together pass partial sums on. A number in a tensor's place
 /// makes it affine, not linear: x + 1 summed over n ranks adds n.
@@ -20,4 +20,4 @@ void jointly_linear(const OpView& op, Relation& relation) {
 /// An elementwise op that passes partial sums of its first argument on, as gradients do.
 void linear_in_first(const OpView& op, Relation& relation);
 
-}  // namespace partita
+}  // namespace partita::model

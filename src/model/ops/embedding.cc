@@ -2,7 +2,7 @@
 #include "model/ops/planes.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // embedding(table, index): "v h, idx -> idx h". A rank that holds part of the table could not look up the
@@ -87,4 +87,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> embedding_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 #include "model/ops/planes.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kAnywhere = "a grid may point anywhere in it";
@@ -76,4 +76,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> grid_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

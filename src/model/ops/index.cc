@@ -2,7 +2,7 @@
 
 #include "model/ops/common.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kLookup = "an index may point anywhere in it";
@@ -148,4 +148,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> index_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

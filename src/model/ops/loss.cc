@@ -1,7 +1,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr int64_t kNone = 0, kMean = 1;
@@ -123,4 +123,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> loss_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -1,6 +1,6 @@
 #include "model/ops/common.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // mm: "m k, k n -> m n"; splitting k leaves a Partial.
@@ -127,4 +127,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> matmul_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -1,7 +1,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // native_layer_norm(x, normalized_shape, weight, bias, eps) -> y, mean, rstd
@@ -135,4 +135,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> norm_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr Bytes kElement = 4, kPage = 4096;
@@ -164,4 +164,4 @@ bool takes_onednn(const Convolution& c) {
          x[0] * x[1] * places > kSmallImage;
 }
 
-}  // namespace partita
+}  // namespace partita::model

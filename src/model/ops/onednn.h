@@ -2,7 +2,7 @@
 
 #include "model/ops/convolution.h"
 
-namespace partita {
+namespace partita::model {
 
 /// The most bytes that PyTorch and oneDNN hold at once while one of the three tensors of a float32
 /// convolution is made of the other two, on one thread of an x86 processor with avx2 or avx512: that tensor
@@ -33,4 +33,4 @@ class OneDnnConvolution {
 /// kernels.
 bool takes_onednn(const Convolution& c);
 
-}  // namespace partita
+}  // namespace partita::model

@@ -1,6 +1,6 @@
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // A conjugate is no view here: PyTorch's is a bit beside the memory, which only PyTorch looks at, so that the
@@ -33,4 +33,4 @@ constexpr OpaqueOnPurpose kOpaque[] = {
 
 std::span<const OpaqueOnPurpose> opaque_on_purpose() { return kOpaque; }
 
-}  // namespace partita
+}  // namespace partita::model

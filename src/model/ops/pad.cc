@@ -2,7 +2,7 @@
 #include "model/ops/planes.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kInside = "the pad comes from places inside";
@@ -71,4 +71,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> pad_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

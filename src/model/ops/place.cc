@@ -2,7 +2,7 @@
 #include "model/ops/common.h"
 #include "model/ops/slice_arguments.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // slice(x, dim, start, end, step)
@@ -198,4 +198,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> place_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

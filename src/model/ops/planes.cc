@@ -1,6 +1,6 @@
 #include "model/ops/planes.h"
 
-namespace partita {
+namespace partita::model {
 
 void relate_planes(DimOf a, int i, DimOf b, int j, int64_t rank, int64_t places, const char* why,
                    Relation& r) {
@@ -14,4 +14,4 @@ void relate_planes(DimOf a, int i, DimOf b, int j, int64_t rank, int64_t places,
   }
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include "model/ops/common.h"
 
-namespace partita {
+namespace partita::model {
 
 /// A dimension of one kind of operand: input_dim or output_dim.
 using DimOf = DimRef (*)(int, int64_t);
@@ -12,4 +12,4 @@ using DimOf = DimRef (*)(int, int64_t);
 void relate_planes(DimOf a, int i, DimOf b, int j, int64_t rank, int64_t places, const char* why,
                    Relation& r);
 
-}  // namespace partita
+}  // namespace partita::model

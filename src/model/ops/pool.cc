@@ -1,7 +1,7 @@
 #include "model/ops/planes.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kWindows = "windows reach across pieces";
@@ -90,4 +90,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> pool_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

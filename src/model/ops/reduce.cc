@@ -4,7 +4,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 std::vector<int64_t> reduced_dims(const OpView& op) {
@@ -65,4 +65,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> reduce_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

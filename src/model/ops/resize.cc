@@ -3,7 +3,7 @@
 #include "model/ops/resize_workspace.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kNeighbours = "a place is made from neighbours of its place in the other size";
@@ -67,4 +67,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> resize_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

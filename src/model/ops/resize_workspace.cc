@@ -6,7 +6,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr Bytes kIndex = 8;
@@ -84,4 +84,4 @@ Bytes smooth_backward_workspace(const OpView& local) {
   return first_copy_workspace(local) + (turned ? numel(local.out[0]) * element(local) : 0);
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 
 // Hidden temporary bytes of kernels that resize, as docs/workspace.md has them.
 
@@ -22,4 +22,4 @@ Bytes smooth_backward_workspace(const OpView& local);
 /// The same, where no gaps between places make the kernel take the gradient as it is.
 Bytes image_resize_backward_workspace(const OpView& local);
 
-}  // namespace partita
+}  // namespace partita::model

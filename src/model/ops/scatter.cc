@@ -3,7 +3,7 @@
 #include "model/ops/slice_arguments.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kAnywhere = "an index may point anywhere in it";
@@ -110,4 +110,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> scatter_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kLookup = "an index may point anywhere in it";
@@ -103,4 +103,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> select_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 DimProduct all_inputs(const OpView& op) {
@@ -125,4 +125,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> shape_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

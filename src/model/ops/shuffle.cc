@@ -2,7 +2,7 @@
 #include "model/ops/planes.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // Channels of the packed image are (c, rows, columns) of r x r places; the unpacked one has c channels of
@@ -57,4 +57,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> shuffle_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

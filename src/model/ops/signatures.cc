@@ -2,7 +2,7 @@
 
 #include "model/signature.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr int kAnyNumber = Signature::kAnyNumber;
@@ -399,4 +399,4 @@ const Signature* find_signature(std::string_view target) {
   return at != std::end(kSignatures) && at->target == target ? at : nullptr;
 }
 
-}  // namespace partita
+}  // namespace partita::model

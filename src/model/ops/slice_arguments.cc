@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // Every step-th element up to the very end: (n, step) with one place of the step taken.
@@ -47,4 +47,4 @@ void localize_slice(const SliceArguments& s, const Shape& whole_big, const Shape
   set_argument(op, first + 2, "end", Arg::of(end));
 }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -2,7 +2,7 @@
 
 #include "model/ops/common.h"
 
-namespace partita {
+namespace partita::model {
 
 struct SliceArguments {
   int64_t dim, start, step;
@@ -21,4 +21,4 @@ void relate_slice_dim(const SliceArguments& s, DimRef big, DimRef small, int64_t
 void localize_slice(const SliceArguments& s, const Shape& whole_big, const Shape& local_big,
                     const Shape& local_small, size_t first, Op& op);
 
-}  // namespace partita
+}  // namespace partita::model

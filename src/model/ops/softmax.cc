@@ -1,7 +1,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 // Softmax over one dimension: every other dimension is free.
@@ -33,4 +33,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> softmax_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

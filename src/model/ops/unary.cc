@@ -2,7 +2,7 @@
 #include "model/ops/elementwise.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr Row kRows[] = {
@@ -44,4 +44,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> unary_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -5,7 +5,7 @@
 #include "model/ops/common.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 using Dims = std::vector<int64_t>;
@@ -169,4 +169,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> whole_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

@@ -4,7 +4,7 @@
 #include "model/ops/planes.h"
 #include "model/ops/workspace.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr const char* kWindows = "windows reach across pieces";
@@ -130,4 +130,4 @@ constexpr Row kRows[] = {
 
 std::span<const Row> window_rows() { return kRows; }
 
-}  // namespace partita
+}  // namespace partita::model

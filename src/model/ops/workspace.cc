@@ -4,7 +4,7 @@
 
 #include "model/ops/common.h"
 
-namespace partita {
+namespace partita::model {
 namespace {
 
 constexpr int64_t kKeyBlock = 512;
@@ -267,4 +267,4 @@ Bytes conversion_workspace(const OpView& local) {
   return bytes;
 }
 
-}  // namespace partita
+}  // namespace partita::model

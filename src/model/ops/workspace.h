@@ -2,7 +2,7 @@
 
 #include "model/row.h"
 
-namespace partita {
+namespace partita::model {
 
 // Hidden temporary bytes of one call on one thread, as docs/workspace.md has them: measured, exact for
 // float32 and float64.
@@ -88,4 +88,4 @@ Bytes cross_entropy_backward_workspace(const OpView& local);
 /// Powers and their products.
 Bytes soft_margin_backward_workspace(const OpView& local);
 
-}  // namespace partita
+}  // namespace partita::model

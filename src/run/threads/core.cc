@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-namespace partita {
+namespace partita::run {
 
 void stay_on_core(int32_t rank, int32_t ranks) {
   cpu_set_t allowed, one;
@@ -20,4 +20,4 @@ void stay_on_core(int32_t rank, int32_t ranks) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::run

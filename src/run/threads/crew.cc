@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "run/threads/core.h"
 
-namespace partita {
+namespace partita::run {
 
 Crew::Crew(int32_t size, bool pinned) : shared_(std::make_shared<Shared>()) {
   if (size == 1) return;
@@ -64,4 +64,4 @@ void Crew::work(const std::shared_ptr<Shared>& shared, int32_t rank) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-namespace partita {
+namespace partita::run {
 
 /// A thread for each rank, as long as the crew lives, so that a step pays no thread starts. One rank alone
 /// works on the caller's thread and pays no switch of threads.
@@ -48,4 +48,4 @@ class Crew {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -10,7 +10,7 @@
 #include "run/threads/crew.h"
 #include "run/threads/thread_communicator.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Calls before the first that counts: pages are touched, threads are awake.
@@ -128,4 +128,4 @@ std::vector<TransferMeasure> measure_transfers(const std::vector<int32_t>& ranks
   return all;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 
-namespace partita {
+namespace partita::run {
 
 /// One message or collective between thread ranks.
 struct TransferMeasure {
@@ -21,4 +21,4 @@ struct TransferMeasure {
 std::vector<TransferMeasure> measure_transfers(const std::vector<int32_t>& ranks,
                                                const std::vector<Bytes>& sizes, int rounds);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -9,7 +9,7 @@
 #include "run/cut.h"
 #include "run/show.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // "all-reduce".
@@ -289,4 +289,4 @@ void ThreadCommunicator::wait(const Wire& wire, bool sending) {
   time_.waited(from, box.begun, box.ended, sending ? box.action : -1);
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -7,7 +7,7 @@
 #include "run/threads/world.h"
 #include "run/timeline.h"
 
-namespace partita {
+namespace partita::run {
 
 /// What the ranks of a World share to speak with each other: meeting places of groups and mailboxes of
 /// transfers.
@@ -116,4 +116,4 @@ class ThreadCommunicator : public Communicator {
   std::pair<Slot, int32_t> started_;  // what the next collective makes, where it is only started
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "run/commit.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // In each deadline.
@@ -98,4 +98,4 @@ Trace ThreadRanks::trace() const {
   return trace_of(program_, tapes, kClockNames[static_cast<int>(options_.clock)]);
 }
 
-}  // namespace partita
+}  // namespace partita::run

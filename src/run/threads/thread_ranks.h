@@ -9,7 +9,7 @@
 #include "run/threads/crew.h"
 #include "run/threads/thread_communicator.h"
 
-namespace partita {
+namespace partita::run {
 
 /// The ranks of a Program as threads, each with its clock, its communicator and its actions looked up.
 class ThreadRanks {
@@ -76,4 +76,4 @@ class ThreadRanks {
   Picoseconds zero_ = 0;  // of the step
 };
 
-}  // namespace partita
+}  // namespace partita::run

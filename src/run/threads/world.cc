@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Sleeping and being woken costs some 10 us; where every rank has a core of its own, what comes sooner is
@@ -122,4 +122,4 @@ std::optional<std::string> World::failure() const {
   return failure_;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -9,7 +9,7 @@
 
 #include "run/position.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Thrown out of every blocking call once some rank has failed; the failure itself is kept by the World.
 struct Stopped {};
@@ -81,4 +81,4 @@ class World {
   std::atomic<bool> stopped_ = false;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 void add_product(at::Tensor& into, const std::vector<at::Tensor>& in, int64_t) {
@@ -100,4 +100,4 @@ void Accumulation::run(const Slots& slots) const {
   for (Slot slot : drop_) slots[slot].reset();
 }
 
-}  // namespace partita
+}  // namespace partita::run

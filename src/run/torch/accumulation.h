@@ -5,7 +5,7 @@
 
 #include "run/torch/value.h"
 
-namespace partita {
+namespace partita::run {
 
 /// A kCompute with `into`: a kernel that adds its result to a tensor that is there.
 class Accumulation {
@@ -26,4 +26,4 @@ class Accumulation {
   std::vector<Slot> drop_;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -9,7 +9,7 @@
 #include "run/torch/measure.h"
 #include "run/torch/measure_moves.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Weights and batches of a request, drawn where they are not given.
@@ -130,4 +130,4 @@ constexpr RunApi kApi = {run, start, reference, verify, judge, locate, measure, 
 
 extern "C" const RunApi* partita_run_api(int version) { return version == kRunApiVersion ? &kApi : nullptr; }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -8,7 +8,7 @@
 #include "base/names.h"
 #include "run/torch/value.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 using c10::IValue;
@@ -150,4 +150,4 @@ bool takes_optional_tensors(const c10::Argument& formal) {
   return list && list->getElementType()->kind() == TypeKind::OptionalType;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -12,7 +12,7 @@
 #include "run/torch/argument.h"
 #include "run/torch/view.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // A tensor argument: which slot, and whether this is where its value dies.
@@ -323,4 +323,4 @@ void Call::run_apart(const Slots& slots, torch::jit::Stack& stack) const {
   for (size_t i = 0; i < p.out.size(); ++i) put(slots, p.out[i], std::move(values[i]));
 }
 
-}  // namespace partita
+}  // namespace partita::run

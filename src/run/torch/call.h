@@ -7,7 +7,7 @@
 #include "program/program.h"
 #include "run/torch/value.h"
 
-namespace partita {
+namespace partita::run {
 
 /// One kCompute instruction made ready: the operator looked up, constant arguments built, inputs that die
 /// here known. Immutable and shared by all ranks.
@@ -36,4 +36,4 @@ class Call {
   std::unique_ptr<Prepared> prepared_;
 };
 
-}  // namespace partita
+}  // namespace partita::run

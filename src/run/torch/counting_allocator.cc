@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "run/memory_pool.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // One cache line before the data, so that torch's alignment stays.
@@ -95,4 +95,4 @@ int64_t peak_of(const std::function<void()>& call) {
 
 void return_free_memory() { pool().trim(); }
 
-}  // namespace partita
+}  // namespace partita::run

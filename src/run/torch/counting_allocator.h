@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace partita {
+namespace partita::run {
 
 /// Bytes torch has asked for on behalf of one rank, as asked (not rounded up). A block freed by another
 /// thread is subtracted from the rank that allocated it. REQUIRES: outlives every block counted in it.
@@ -36,4 +36,4 @@ void install_counting_allocator();
 /// system that have no neighbour in use.
 void return_free_memory();
 
-}  // namespace partita
+}  // namespace partita::run

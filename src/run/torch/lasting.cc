@@ -14,7 +14,7 @@
 #include "run/torch/session_state.h"
 #include "run/torch/value.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 using Key = std::pair<TensorId, int32_t>;  // tensor, state
@@ -149,4 +149,4 @@ void Session::State::follow_parameter(int32_t rank, const Load& load, const Host
   master.copy_(at::where(same, master, parameter.to(master.scalar_type())));
 }
 
-}  // namespace partita
+}  // namespace partita::run

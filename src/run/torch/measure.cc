@@ -11,7 +11,7 @@
 #include "run/torch/prepared.h"
 #include "run/torch/workspace.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Steps before the first that counts: the pool fills, oneDNN builds its kernels.
@@ -82,4 +82,4 @@ StepMeasure measure_step(const Model& model, const HostViews& values) {
   return measure;
 }
 
-}  // namespace partita
+}  // namespace partita::run

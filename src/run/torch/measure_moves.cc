@@ -12,7 +12,7 @@
 #include "run/torch/counting_allocator.h"
 #include "run/torch/rank.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Runs before the first that counts: the pool fills.
@@ -106,4 +106,4 @@ std::vector<MoveMeasure> measure_moves(const std::vector<int64_t>& elements, int
   return all;
 }
 
-}  // namespace partita
+}  // namespace partita::run

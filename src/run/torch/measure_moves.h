@@ -2,9 +2,9 @@
 
 #include "run/api.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Runs every instruction that is no op of a model on float32 values of these many elements, on this thread.
 std::vector<MoveMeasure> measure_moves(const std::vector<int64_t>& elements, int rounds);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -9,7 +9,7 @@
 
 #include "model/seed.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 double largest(const at::Tensor& tensor) {
@@ -51,4 +51,4 @@ bool Overflow::end_step(const std::vector<at::Tensor>& gradients) {
   return overflowed;
 }
 
-}  // namespace partita
+}  // namespace partita::run

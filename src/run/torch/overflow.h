@@ -7,7 +7,7 @@
 #include "model/model.h"
 #include "model/optimizer.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Tells, from a step without a loss scale, whether one with it overflows: whether any value that the
 /// gradient of the loss is in would be more than its dtype holds.
@@ -26,4 +26,4 @@ class Overflow {
   bool overflowed_ = false;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -4,7 +4,7 @@
 
 #include "program/words.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // By InstrKind, in words: "all-reduce".
@@ -45,4 +45,4 @@ std::vector<PreparedBody> prepare(const Program& program, const Model& model) {
   return bodies;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -6,7 +6,7 @@
 #include "program/program.h"
 #include "run/torch/call.h"
 
-namespace partita {
+namespace partita::run {
 
 /// An instruction with everything looked up that does not depend on the step.
 struct PreparedInstr {
@@ -25,4 +25,4 @@ struct PreparedBody {
 /// REQUIRES: `program` and `model` outlive it.
 std::vector<PreparedBody> prepare(const Program& program, const Model& model);
 
-}  // namespace partita
+}  // namespace partita::run

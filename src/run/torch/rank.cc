@@ -18,7 +18,7 @@
 #include "run/strided.h"
 #include "run/torch/counting_allocator.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 int32_t most_locals(const Program& program) {
@@ -146,7 +146,7 @@ void Rank::clear() {
 Slots Rank::slots(int32_t microbatch) { return {{rank_.data(), frames_[microbatch].data(), locals_.data()}}; }
 
 void Rank::allocate(Slot slot, int32_t microbatch, TypeId type) {
-  value(slot, microbatch) = partita::allocate(program_[type]);
+  value(slot, microbatch) = run::allocate(program_[type]);
 }
 
 TensorSpan Rank::span(Slot slot, int32_t microbatch) { return span_of(defined(value(slot, microbatch))); }
@@ -212,7 +212,7 @@ void Rank::execute(const PreparedInstr& prepared, int32_t microbatch, const Slot
       out = defined(slots[instr.in[0]]);
       break;
     case InstrKind::kCast:
-      out = partita::allocate(program_[instr.types[0]]);
+      out = run::allocate(program_[instr.types[0]]);
       out.copy_(defined(slots[instr.in[0]]));
       break;
     case InstrKind::kScale:
@@ -256,7 +256,7 @@ at::Tensor Rank::collective(const Instr& instr, const at::Tensor& in) {
     comm_.all_reduce(instr.group, span_of(in));
     return in;
   }
-  at::Tensor out = partita::allocate(program_[instr.types[0]]);
+  at::Tensor out = run::allocate(program_[instr.types[0]]);
   if (instr.kind == InstrKind::kAllGather) {
     comm_.all_gather(instr.group, span_of(in), span_of(out), instr.cut, instr.pieces);
   } else if (instr.kind == InstrKind::kAllToAll) {
@@ -298,4 +298,4 @@ at::Tensor Rank::optimize(const Instr& instr, const Slots& slots) {
   throw RunError(fmt::format("no optimizer \"{}\"", spec.name));
 }
 
-}  // namespace partita
+}  // namespace partita::run

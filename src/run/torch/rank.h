@@ -10,7 +10,7 @@
 #include "run/position.h"
 #include "run/torch/prepared.h"
 
-namespace partita {
+namespace partita::run {
 
 /// The slots of one rank, and the execution of bodies on them. Used by the rank's thread, under
 /// InferenceMode.
@@ -75,4 +75,4 @@ class Rank {
   Seconds optimizer_seconds_ = 0;
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -18,7 +18,7 @@
 #include "run/torch/torch_update.h"
 #include "run/torch/vector_math.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 Slot slot_of(TensorId tensor) { return {Space::kRank, tensor.value}; }
@@ -179,4 +179,4 @@ StepValues Reference::step(const HostViews& batch) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::run

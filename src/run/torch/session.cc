@@ -8,7 +8,7 @@
 #include "run/parts.h"
 #include "run/torch/session_state.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 void check_batch(const Model& model, const HostViews& batch) {
@@ -108,4 +108,4 @@ Trace Session::trace() const {
 int64_t Session::steps() const { return state_->steps; }
 int64_t Session::updates() const { return state_->updates; }
 
-}  // namespace partita
+}  // namespace partita::run

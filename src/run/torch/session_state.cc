@@ -17,7 +17,7 @@
 #include "run/show.h"
 #include "run/torch/vector_math.h"
 
-namespace partita {
+namespace partita::run {
 
 const HostView& find_value(const HostViews& values, const Tensor& tensor, std::string_view what) {
   auto found = values.find(tensor.name);
@@ -254,4 +254,4 @@ Seconds Session::State::take_step(const HostViews& batch) {
   return real ? to_seconds(steady_now() - begin) : threads->finished();
 }
 
-}  // namespace partita
+}  // namespace partita::run

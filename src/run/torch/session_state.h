@@ -11,7 +11,7 @@
 #include "run/torch/counting_allocator.h"
 #include "run/torch/rank.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Values by the slot a step begins with them in.
 using Held = std::vector<std::pair<Slot, at::Tensor>>;
@@ -71,4 +71,4 @@ struct Session::State {
 /// The value of this tensor. Throws InputError where it is missing or has another shape or dtype.
 const HostView& find_value(const HostViews& values, const Tensor& tensor, std::string_view what);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "run/torch/value.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 using torch::optim::OptimizerParamGroup;
@@ -121,4 +121,4 @@ void TorchUpdate::update(const Tensors& clipped) {
   }
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -8,7 +8,7 @@
 
 #include "model/optimizer.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Whole parameters under the optimizer of torch that has the spec's name, with torch's own clipping.
 /// Everything is as torch.optim documents it: groups, master copies as amp scripts keep them, gradients in
@@ -32,4 +32,4 @@ class TorchUpdate {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace partita
+}  // namespace partita::run

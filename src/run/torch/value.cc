@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 constexpr at::ScalarType kTypes[] = {at::kDouble, at::kFloat, at::kBFloat16,     at::kHalf,
@@ -34,4 +34,4 @@ TensorSpan span_of(const at::Tensor& tensor) {
   return span;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -7,7 +7,7 @@
 #include "program/program.h"
 #include "run/communicator.h"
 
-namespace partita {
+namespace partita::run {
 
 at::ScalarType scalar_type(DType dtype);
 /// Throws RunError for a dtype Partita has no name for.
@@ -24,4 +24,4 @@ struct Slots {
   at::Tensor& operator[](Slot slot) const { return base[static_cast<int>(slot.space)][slot.index]; }
 };
 
-}  // namespace partita
+}  // namespace partita::run

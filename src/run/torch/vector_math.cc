@@ -21,7 +21,7 @@
 
 #include <mutex>
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Those that ATen hands to MKL (ATen/cpu/vml.h). MKL 2024.2, which torch 2.13 holds, looks each of them up at
@@ -49,4 +49,4 @@ void settle_vector_math() {
   });
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 using Geometry = View::Geometry;
@@ -138,4 +138,4 @@ bool View::run(const Slots& slots) const {
   return true;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -5,7 +5,7 @@
 
 #include "run/torch/value.h"
 
-namespace partita {
+namespace partita::run {
 
 /// A view op as arithmetic on sizes and strides. Half of the ops of a step are such, and through the
 /// dispatcher each costs as much as a small kernel.
@@ -31,4 +31,4 @@ class View {
   bool last_ = false;  // the input dies here
 };
 
-}  // namespace partita
+}  // namespace partita::run

@@ -9,7 +9,7 @@
 #include "run/torch/counting_allocator.h"
 #include "run/torch/prepared.h"
 
-namespace partita {
+namespace partita::run {
 namespace {
 
 // Every output in a slot of its own and nothing dropped, so that a call's outputs can be told from its
@@ -83,4 +83,4 @@ std::vector<OpMemory> measure_workspace(const Model& model, const HostViews& wei
   return measured;
 }
 
-}  // namespace partita
+}  // namespace partita::run

@@ -4,7 +4,7 @@
 
 #include "run/host_tensor.h"
 
-namespace partita {
+namespace partita::run {
 
 /// Bytes of one call of an op of a model.
 struct OpMemory {
@@ -18,4 +18,4 @@ struct OpMemory {
 /// says what it allocated. In the model's order; what an op gives out and nobody reads counts as output.
 std::vector<OpMemory> measure_workspace(const Model& model, const HostViews& weights, const HostViews& batch);
 
-}  // namespace partita
+}  // namespace partita::run

@@ -1,0 +1,97 @@
+#include "cost/calibration_steps.h"
+
+namespace partita::cost {
+namespace {
+
+constexpr Preset kProbes[] = {
+    {"gpt2 64",
+     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 64, "n_head": 2, "vocab_size": 512})",
+     {2, 32}},
+    {"gpt2 192",
+     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 192, "n_head": 4, "vocab_size": 1000})",
+     {2, 96}},
+    {"gpt2 512",
+     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 512, "n_head": 8, "vocab_size": 4000})",
+     {2, 256}},
+    {"gpt2 768",
+     R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 768, "n_head": 12, "vocab_size": 8000})",
+     {1, 512}},
+    {"llama 128",
+     R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 128, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "intermediate_size": 384, "vocab_size": 1000})",
+     {2, 64}},
+    {"llama 384",
+     R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 384, "num_attention_heads": 6,
+         "num_key_value_heads": 2, "intermediate_size": 1024, "vocab_size": 4000})",
+     {2, 192}},
+    {"llama 768",
+     R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 768, "num_attention_heads": 12,
+         "num_key_value_heads": 4, "intermediate_size": 2048, "vocab_size": 8000})",
+     {2, 256}},
+    {"bert 256",
+     R"({"model_type": "bert", "num_hidden_layers": 1, "hidden_size": 256, "num_attention_heads": 4,
+         "intermediate_size": 1024, "vocab_size": 4000})",
+     {2, 128}},
+    {"bert 640",
+     R"({"model_type": "bert", "num_hidden_layers": 1, "hidden_size": 640, "num_attention_heads": 10,
+         "intermediate_size": 2560, "vocab_size": 8000})",
+     {2, 256}},
+    {"t5 128",
+     R"({"model_type": "t5", "num_layers": 1, "d_model": 128, "num_heads": 4, "d_kv": 32, "d_ff": 512,
+         "vocab_size": 1000})",
+     {2, 64}},
+    {"t5 384",
+     R"({"model_type": "t5", "num_layers": 1, "d_model": 384, "num_heads": 6, "d_kv": 64, "d_ff": 1536,
+         "vocab_size": 4000})",
+     {2, 192}},
+    {"vit 192",
+     R"({"model_type": "vit", "num_hidden_layers": 1, "hidden_size": 192, "num_attention_heads": 3,
+         "intermediate_size": 768, "image_size": 96})",
+     {4, 0}},
+    {"vit 512",
+     R"({"model_type": "vit", "num_hidden_layers": 1, "hidden_size": 512, "num_attention_heads": 8,
+         "intermediate_size": 2048, "image_size": 160})",
+     {4, 0}},
+};
+
+constexpr Preset kTrials[] = {
+    {"gpt2 320",
+     R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 320, "n_head": 5, "vocab_size": 3000})",
+     {2, 128}},
+    {"gpt2 640",
+     R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 640, "n_head": 10, "vocab_size": 6000})",
+     {2, 160}},
+    {"llama 256",
+     R"({"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 256, "num_attention_heads": 8,
+         "num_key_value_heads": 4, "intermediate_size": 688, "vocab_size": 2000})",
+     {3, 128}},
+    {"mistral 576",
+     R"({"model_type": "mistral", "num_hidden_layers": 2, "hidden_size": 576, "num_attention_heads": 9,
+         "num_key_value_heads": 3, "intermediate_size": 1536, "vocab_size": 5000})",
+     {1, 256}},
+    {"bert 384",
+     R"({"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 384, "num_attention_heads": 6,
+         "intermediate_size": 1536, "vocab_size": 5000})",
+     {2, 160}},
+    {"t5 256",
+     R"({"model_type": "t5", "num_layers": 2, "d_model": 256, "num_heads": 4, "d_kv": 64, "d_ff": 1024,
+         "vocab_size": 2000})",
+     {2, 128}},
+    {"vit 384",
+     R"({"model_type": "vit", "num_hidden_layers": 2, "hidden_size": 384, "num_attention_heads": 6,
+         "intermediate_size": 1536, "image_size": 128})",
+     {4, 0}},
+    {"mbart 256",
+     R"({"model_type": "mbart", "encoder_layers": 1, "decoder_layers": 1, "d_model": 256,
+         "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 1024,
+         "decoder_ffn_dim": 1024, "vocab_size": 3000})",
+     {2, 128}},
+};
+
+}  // namespace
+
+std::span<const Preset> calibration_probes() { return kProbes; }
+
+std::span<const Preset> calibration_trials() { return kTrials; }
+
+}  // namespace partita::cost

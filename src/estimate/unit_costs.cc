@@ -1,0 +1,464 @@
+#include "estimate/unit_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "program/local_view.h"
+#include "program/moved.h"
+#include "program/slot_table.h"
+#include "program/words.h"
+#include "simulate/instr_cost.h"
+
+namespace partita::estimate {
+namespace {
+
+enum class Part : uint8_t { kPrologue, kForward, kBackward, kEpilogue };
+
+Part part_of(const std::string& body) {
+  constexpr std::pair<std::string_view, Part> kParts[] = {{".prologue", Part::kPrologue},
+                                                          {".forward", Part::kForward},
+                                                          {".backward", Part::kBackward},
+                                                          {".epilogue", Part::kEpilogue}};
+  for (const auto& [suffix, part] : kParts)
+    if (body.ends_with(suffix)) return part;
+  CHECK(false);
+  return Part::kEpilogue;
+}
+
+/// Backward ops that lead to the gradient of one parameter and to nothing else: what zero-bubble schedules
+/// put off (as the lowering does).
+std::vector<bool> weight_ops(const Model& model, const Program& program) {
+  std::vector<bool> runs(model.ops.size());  // for every micro-batch
+  for (const Body& body : program.bodies)
+    for (const Instr& instr : body.instrs)
+      if (instr.kind == InstrKind::kCompute && !body.name.ends_with("logue")) runs[instr.op.value] = true;
+  constexpr int kNobody = -1, kMany = -2;
+  std::vector<int> leads(model.tensors.size(), kNobody);
+  std::vector<bool> weight(model.ops.size());
+  auto join = [](int& to, int gradient) { to = to == kNobody || to == gradient ? gradient : kMany; };
+  for (auto [parameter, gradient] : model.gradients) leads[gradient.value] = gradient.value;
+  for (size_t i = model.ops.size(); i-- > 0;) {
+    const Op& op = model.ops[i];
+    if (!op.backward || !runs[i]) continue;
+    int to = kNobody;
+    for (TensorId id : op.outputs)
+      if (id && leads[id.value] != kNobody) join(to, leads[id.value]);
+    weight[i] = to >= 0;
+    for (TensorId id : inputs_of(op)) join(leads[id.value], to >= 0 ? to : kMany);
+  }
+  return weight;
+}
+
+/// Walks what the first rank does for the first micro-batch, and what stands before and after the loop.
+class Meter {
+ public:
+  Meter(const Prepared& prepared, const Plan& plan, const Prices& prices)
+      : model_(prepared.model),
+        plan_(plan),
+        folded_(lower_first_microbatch(prepared, plan)),
+        program_(rank_program(0)),
+        rank_(program_.ranks[0]),
+        units_(find_units(model_)),
+        weight_ops_(weight_ops(model_, program_)),
+        prices_(prices),
+        costs_(model_, program_, prices),
+        names_(rank_, program_.microbatches) {
+    out_.units.resize(units_.all.size());
+    for (auto [parameter, gradient] : model_.gradients) gradients_.insert(gradient);
+    for (const MeshAxis& axis : plan.mesh) {
+      if (axis.name == "dp") dp_ = axis.size;
+      if (axis.name == "dp" || axis.name == "replica") data_ranks_ *= axis.size;
+    }
+    if (dp_ == 1) return;
+    int32_t next = static_cast<int32_t>(static_cast<int64_t>(program_.ranks.size()) / data_ranks_);
+    next_loads_ = rank_program(next).ranks[next].loads;
+  }
+
+  UnitCosts measure() {
+    for (const Load& load : rank_.loads)
+      if (load.microbatch == 0) take_load(load);
+    for (const Action& action : rank_.actions) {
+      if (action.microbatch > 0) continue;
+      if (action.kind == ActionKind::kFree) drop(action.slot);
+      if (action.kind == ActionKind::kRun) run(action);
+    }
+    count_leaving();
+    write_held();
+    write_parameters();
+    return std::move(out_);
+  }
+
+ private:
+  struct Storage {
+    Bytes bytes = 0;
+    int names = 0;
+  };
+  struct Name {
+    int storage = -1;
+    TypeId type;
+    TensorId tensor;
+  };
+  /// What is there for the whole step, by storage.
+  struct Lasting {
+    TensorId tensor;
+    int32_t state = -1;
+    bool per_microbatch = false, parameter = false, sum = false;
+    std::set<int> units;
+    bool forward = false, backward = false;
+    TypeId type;
+  };
+
+  Program rank_program(int32_t rank) const {
+    return folded_.fold.empty() ? folded_.program : expand(folded_.program, folded_.fold, rank);
+  }
+
+  Name& name(Slot slot) { return names_.at(slot, 0); }
+
+  void take_load(const Load& load) {
+    Role role = model_[load.tensor].role;
+    int storage = allocate(bytes_of(program_[load.type]));
+    give(load.slot, {storage, load.type, load.tensor});
+    lasting_[storage] = {.tensor = load.tensor,
+                         .state = load.state,
+                         .per_microbatch = load.slot.space == Space::kFrame,
+                         .parameter = role == Role::kParameter,
+                         .type = load.type};
+  }
+
+  void run(const Action& action) {
+    part_ = part_of(program_[action.body].name);
+    const Body& body = program_[action.body];
+    names_.open(body);
+    if (part_ == Part::kForward) note_prologue();
+    if (part_ == Part::kBackward) sum_saved();
+    start_ = current_ - base_;
+    unit_ = -1;
+    std::vector<int> units = units_of(body);
+    for (size_t i = 0; i < body.instrs.size(); ++i) {
+      if (units[i] != unit_ && in_loop()) enter(units[i]);
+      execute(action.body, static_cast<int32_t>(i));
+    }
+    if (in_loop()) leave();
+  }
+
+  bool in_loop() const { return part_ == Part::kForward || part_ == Part::kBackward; }
+
+  // What was made before the loop lasts.
+  void note_prologue() {
+    names_.for_each([&](Slot, int32_t, const Name& known) {
+      if (known.storage >= 0 && !lasting_.contains(known.storage))
+        lasting_[known.storage] = {.tensor = known.tensor, .type = known.type};
+    });
+    base_ = current_;
+  }
+
+  /// The unit of every instruction: of its op, and around ops of the one that a value is made ready for.
+  std::vector<int> units_of(const Body& body) const {
+    std::vector<int> units(body.instrs.size(), -1);
+    int next = -1;
+    for (size_t i = body.instrs.size(); i-- > 0;) {
+      const Instr& instr = body.instrs[i];
+      bool after = instr.kind == InstrKind::kAdd || instr.kind == InstrKind::kCast;
+      if (instr.kind == InstrKind::kCompute) next = units_.of_op[instr.op.value];
+      if (!after) units[i] = next;
+    }
+    for (size_t i = 0; i < units.size(); ++i)
+      if (units[i] < 0) units[i] = i > 0 ? units[i - 1] : 0;
+    // What runs early for a later unit counts where it runs: forward goes up the units, backward down.
+    for (size_t i = units.size(); i-- > 1;)
+      units[i - 1] =
+          part_ == Part::kForward ? std::min(units[i - 1], units[i]) : std::max(units[i - 1], units[i]);
+    return units;
+  }
+
+  void enter(int unit) {
+    if (unit_ >= 0) leave();
+    unit_ = unit;
+    start_ = current_ - base_;
+    kept_before_ = kept_;
+    mark(0);
+  }
+
+  void leave() {
+    if (part_ != Part::kForward) return;
+    out_.units[unit_].saved += current_ - base_ - start_;
+  }
+
+  void execute(BodyId body, int32_t index) {
+    const Instr& instr = program_[body].instrs[index];
+    std::vector<TypeId> in;
+    for (Slot slot : instr.in) in.push_back(name(slot).type);
+    for (Slot slot : instr.in) read(slot);
+    add_seconds(instr, seconds_of(body, index, instr, in));
+    if (instr.kind == InstrKind::kCompute)
+      compute(instr, in);
+    else
+      apply(instr);
+    mark(0);
+    for (Slot slot : instr.drop) drop(slot);
+  }
+
+  Seconds seconds_of(BodyId body, int32_t index, const Instr& instr, const std::vector<TypeId>& in) {
+    if (!row_of(instr.kind).collective) return costs_.local(body, index, in, 0);
+    // Sums over data parallel ranks after the loop are priced where their number is known.
+    if (part_ == Part::kEpilogue && data_ranks_ > 1) return 0;
+    return costs_.collective(instr, in[0], rank_.groups[instr.group]);
+  }
+
+  void add_seconds(const Instr& instr, Seconds seconds) {
+    if (part_ == Part::kPrologue) out_.prologue += seconds;
+    if (part_ == Part::kEpilogue) add_at_end(instr, seconds);
+    if (!in_loop()) return;
+    UnitCost& cost = out_.units[unit_];
+    if (part_ == Part::kForward) {
+      cost.forward += seconds;
+      return;
+    }
+    bool adds = instr.kind == InstrKind::kAdd && sums_.contains(name(instr.in[0]).storage);
+    if (adds) cost.accumulate += seconds;
+    if (instr.kind == InstrKind::kCompute) weight_ = weight_ops_[instr.op.value];
+    (weight_ || adds ? cost.weight_grad : cost.input_grad) += seconds;
+  }
+
+  // Updates and sums of gradients are where their parameter is.
+  void add_at_end(const Instr& instr, Seconds seconds) {
+    if (instr.kind == InstrKind::kOptimize) return;
+    TensorId tensor = instr.in.empty() ? TensorId{} : name(instr.in[0]).tensor;
+    if (tensor && gradients_.contains(tensor) && row_of(instr.kind).collective)
+      summed_[tensor] += seconds;
+    else
+      out_.epilogue += seconds;
+  }
+
+  void read(Slot slot) {
+    auto found = lasting_.find(name(slot).storage);
+    if (found == lasting_.end() || !in_loop()) return;
+    found->second.units.insert(unit_);
+    (part_ == Part::kForward ? found->second.forward : found->second.backward) = true;
+  }
+
+  /// A value is added to a sum over micro-batches: a gradient, or a part of one that several units make.
+  /// After the loop, where such parts are added up, there are no units.
+  void note_sum(TensorId tensor, int sum, Bytes bytes) {
+    if (gradients_.contains(tensor)) sum_of_[tensor] = sum;
+    if (!in_loop()) return;
+    kept_ += bytes;
+    if (!gradients_.contains(tensor)) out_.units[unit_].parts += bytes;
+  }
+
+  // Kernels that add to what is there need nothing beside it.
+  void accumulate(const Instr& instr) {
+    Name there = name(instr.in[instr.into]);
+    if (sums_.contains(there.storage)) {
+      there.tensor = model_[instr.sum ? instr.sum : instr.op].outputs[0];
+      note_sum(there.tensor, there.storage, storages_[there.storage].bytes);
+    }
+    if (instr.out[0] != instr.in[instr.into]) give(instr.out[0], there);
+  }
+
+  void compute(const Instr& instr, const std::vector<TypeId>& in) {
+    if (instr.into >= 0) return accumulate(instr);
+    OpView view = local_view(model_, program_, instr, in);
+    if (copies_storage(model_[instr.op]))
+      view.spare = std::max<Bytes>(0, storages_[name(instr.in[0]).storage].bytes - bytes_of(program_[in[0]]));
+    Bytes unkept = 0, retained = instr.view ? 0 : retained_of(view);
+    const Op& op = model_[instr.op];
+    size_t keeper = keeper_of(op);
+    for (size_t o = 0; o < instr.out.size(); ++o) {
+      if (!instr.types[o]) continue;
+      Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]) + (o == keeper ? retained : 0);
+      if (instr.out[o].index < 0) {
+        unkept += bytes;
+        continue;
+      }
+      int storage = instr.view ? name(instr.in[0]).storage : allocate(bytes);
+      give(instr.out[o], {storage, instr.types[o], op.outputs[o]});
+      if (part_ == Part::kForward) made_[op.outputs[o]] = {unit_, bytes_of(program_[instr.types[o]])};
+    }
+    if (part_ == Part::kForward)
+      for (TensorId id : inputs_of(op)) last_reader_[id] = std::max(last_reader_[id], unit_);
+    mark(unkept + workspace_of(view));
+  }
+
+  void apply(const Instr& instr) {
+    const InstrRow& row = row_of(instr.kind);
+    if (instr.kind == InstrKind::kOptimize) note_update(instr);
+    if (row.in == 0 || !(row.in_place || instr.kind == InstrKind::kMove)) {
+      int storage = allocate(bytes_of(program_[instr.types[0]]));
+      TensorId tensor = instr.in.empty() ? TensorId{} : name(instr.in[0]).tensor;
+      give(instr.out[0], {storage, instr.types[0], tensor});
+      if (instr.kind == InstrKind::kZeros && part_ == Part::kPrologue) sums_.insert(storage);
+      return;
+    }
+    Name first = name(instr.in[0]);
+    if (instr.kind == InstrKind::kAdd && sums_.contains(first.storage)) {
+      Name& added = name(instr.in[1]);
+      first.tensor = name(instr.in[0]).tensor = added.tensor;
+      note_sum(added.tensor, first.storage, storages_[added.storage].bytes);
+    }
+    if (instr.out[0] == instr.in[0]) return;
+    give(instr.out[0], {first.storage, instr.types.empty() ? first.type : instr.types[0], first.tensor});
+  }
+
+  void note_update(const Instr& instr) {
+    std::vector<TypeId> in;
+    for (Slot slot : instr.in) in.push_back(name(slot).type);
+    const TensorType &own = program_[in[0]], &gradient = program_[in[1]];
+    bool copied = false;
+    for (size_t d = 0; d < own.shape.size(); ++d)
+      copied |= own.shape[d] != 1 && own.strides[d] != gradient.strides[d];
+    updates_[name(instr.in[0]).tensor] = {bytes_moved(program_, instr, in), own.dtype, copied};
+  }
+
+  int allocate(Bytes bytes) {
+    storages_.push_back({bytes, 0});
+    current_ += bytes;
+    return static_cast<int>(storages_.size()) - 1;
+  }
+
+  void give(Slot slot, Name what) {
+    name(slot) = what;
+    ++storages_[what.storage].names;
+  }
+
+  void drop(Slot slot) {
+    Storage& storage = storages_[name(slot).storage];
+    name(slot) = {};
+    if (--storage.names == 0) current_ -= storage.bytes;
+  }
+
+  void mark(Bytes extra) {
+    if (!in_loop()) return;
+    UnitCost& cost = out_.units[unit_];
+    Bytes now = current_ - base_ + extra;
+    if (part_ == Part::kForward) {
+      cost.forward_peak = std::max(cost.forward_peak, now - start_);
+      return;
+    }
+    Bytes saved = saved_until_[unit_];
+    cost.backward_peak = std::max(cost.backward_peak, now - saved);
+    cost.once_peak = std::max(cost.once_peak, now + kept_ - kept_before_ - saved);
+  }
+
+  void sum_saved() {
+    Bytes saved = 0;
+    for (const UnitCost& cost : out_.units) saved_until_.push_back(saved += cost.saved);
+  }
+
+  // Made in a unit and read by a later one.
+  void count_leaving() {
+    for (const auto& [tensor, made] : made_)
+      if (auto reader = last_reader_.find(tensor); reader != last_reader_.end())
+        for (int u = made.first; u < reader->second; ++u) out_.units[u].leaves += made.second;
+  }
+
+  void write_held() {
+    std::set<int> sums_of_gradients;
+    for (const auto& [tensor, storage] : sum_of_) sums_of_gradients.insert(storage);
+    for (const auto& [storage, lasting] : lasting_) {
+      bool trainable = lasting.tensor && model_[lasting.tensor].trainable;
+      if ((lasting.parameter && trainable) || sums_of_gradients.contains(storage)) continue;
+      Held held{.bytes = storages_[storage].bytes,
+                .per_microbatch = lasting.per_microbatch,
+                .sum = sums_.contains(storage)};
+      held.units.assign(lasting.units.begin(), lasting.units.end());
+      out_.held.push_back(std::move(held));
+    }
+  }
+
+  void write_parameters() {
+    std::map<TensorId, ParameterCost> all;
+    for (const auto& [storage, lasting] : lasting_) {
+      if (!lasting.parameter || !model_[lasting.tensor].trainable) continue;
+      ParameterCost& cost = all[lasting.tensor];
+      if (lasting.state >= 0) {
+        cost.states += storages_[storage].bytes;
+        continue;
+      }
+      const TensorType& type = program_[lasting.type];
+      cost.name = model_[lasting.tensor].name;
+      cost.own = storages_[storage].bytes;
+      cost.in_forward = lasting.forward;
+      cost.in_backward = lasting.backward;
+      for (int64_t size : type.shape) cost.longest = std::max(cost.longest, size);
+      cost.units.assign(lasting.units.begin(), lasting.units.end());
+      cost.apart = apart(lasting.tensor);
+      // Read before the loop alone: positions, of which every micro-batch has the same.
+      if (cost.units.empty()) cost.units = {first_reader(lasting.tensor)};
+    }
+    for (auto [parameter, gradient] : model_.gradients) {
+      auto found = all.find(parameter);
+      if (found == all.end()) continue;
+      ParameterCost& cost = found->second;
+      cost.gradient = gradient_bytes(parameter, cost);
+      if (auto summed = summed_.find(gradient); summed != summed_.end()) cost.summed = summed->second;
+      cost.late = !sums_.empty() && !sum_of_.contains(gradient);
+      if (auto update = updates_.find(parameter); update != updates_.end())
+        std::tie(cost.moved, cost.dtype, cost.copied) = update->second;
+      out_.parameters.push_back(cost);
+    }
+  }
+
+  // Nothing is cut for storage here: where the next data parallel rank loads another piece, it uses another.
+  bool apart(TensorId parameter) const {
+    if (dp_ == 1) return false;
+    auto box = [&](const std::vector<Load>& loads) {
+      for (const Load& load : loads)
+        if (load.tensor == parameter && load.state < 0) return load.box;
+      return Box{};
+    };
+    return box(rank_.loads) != box(next_loads_);
+  }
+
+  int first_reader(TensorId tensor) const {
+    for (size_t i = 0; i < model_.ops.size(); ++i)
+      for (TensorId id : inputs_of(model_.ops[i]))
+        if (id == tensor) return units_.of_op[i];
+    return 0;
+  }
+
+  // In half precision gradients are summed up in float32, or what the plan says.
+  Bytes gradient_bytes(TensorId parameter, const ParameterCost& cost) const {
+    DType own = model_[parameter].dtype;
+    DType wide = widened(own, plan_.optimizer.precision.grad.value_or(DType::kFloat32));
+    return cost.own / dtype_bytes(own) * dtype_bytes(wide);
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const FoldedProgram folded_;
+  const Program program_;  // of the first rank
+  const RankProgram& rank_;
+  std::vector<Load> next_loads_;  // of the next data parallel rank
+  const Units units_;
+  const std::vector<bool> weight_ops_;
+  const Prices& prices_;
+  InstrCosts costs_;
+  SlotTable<Name> names_;
+  std::vector<Storage> storages_;
+  std::map<int, Lasting> lasting_;
+  std::set<TensorId> gradients_;
+  std::set<int> sums_;                              // storages that micro-batches add to
+  std::map<TensorId, int> sum_of_;                  // gradients of parameters: their sum
+  std::map<TensorId, std::pair<int, Bytes>> made_;  // values of forward: unit, bytes
+  std::map<TensorId, int> last_reader_;
+  std::map<TensorId, std::tuple<Bytes, DType, bool>> updates_;
+  std::map<TensorId, Seconds> summed_;  // gradients
+  std::vector<Bytes> saved_until_;      // by unit: what forward left of it and all before it
+  Bytes current_ = 0, base_ = 0, start_ = 0, kept_ = 0, kept_before_ = 0;
+  Part part_ = Part::kPrologue;
+  int unit_ = -1;
+  bool weight_ = false;
+  int64_t dp_ = 1, data_ranks_ = 1;
+  UnitCosts out_;
+};
+
+}  // namespace
+
+UnitCosts measure_units(const Prepared& prepared, const Plan& plan, const Prices& prices) {
+  return Meter(prepared, plan, prices).measure();
+}
+
+}  // namespace partita::estimate
