@@ -6,11 +6,11 @@
 
 #include <cstdio>
 
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "number_at.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 #include "program/check.h"
 #include "program_mutations.h"
 
@@ -149,5 +149,6 @@ int campaign(int64_t count, uint64_t seed) {
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  return partita::prove::campaign(partita::prove::number_at(argc, argv, 1, 200), partita::prove::number_at(argc, argv, 2, 1));
+  return partita::prove::campaign(partita::prove::number_at(argc, argv, 1, 200),
+                                  partita::prove::number_at(argc, argv, 2, 1));
 }

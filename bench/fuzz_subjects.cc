@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "certify/certificate.h"
 #include "model/build/build.h"
 #include "model/rewrite/retype.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 
 namespace partita::run {
 namespace {

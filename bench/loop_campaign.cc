@@ -186,9 +186,9 @@ int run_virtual(int most_devices, int most_microbatches) {
           Timing timing = round == 0 ? unit_timing(program, 1, {to_picoseconds(0.03), to_picoseconds(0.02)})
                                      : random_timing(program, random);
           ++cases;
-          wrong += !runs_as_simulated(program, timing,
-                                      fmt::format("{} on {} devices, {} micro-batches", schedule.name,
-                                                  devices, microbatches));
+          wrong += !runs_as_simulated(
+              program, timing,
+              fmt::format("{} on {} devices, {} micro-batches", schedule.name, devices, microbatches));
         }
       });
     }

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "lower/lower.h"
 #include "certify/certificate.h"
+#include "lower/lower.h"
 #include "program/memory.h"
 #include "run/api.h"
 

@@ -17,10 +17,10 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "run/runtime.h"
 #include "cluster/library.h"
 #include "model/rewrite/retype.h"
 #include "rival_plans.h"
+#include "run/runtime.h"
 #include "search/judge.h"
 #include "search/recipes.h"
 #include "search/search.h"

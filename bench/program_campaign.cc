@@ -12,11 +12,11 @@
 #include <set>
 #include <string>
 
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "model/rewrite/retype.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 #include "program_mutations.h"
 #include "run/api.h"
 

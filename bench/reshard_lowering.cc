@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "reshard/conversion.h"
 #include "lower/convert.h"
+#include "reshard/conversion.h"
 
 namespace partita::reshard {
 

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "estimate/device_choice.h"
 #include "search/judge.h"
-#include "base/parallel.h"
 #include "search/recipes.h"
 #include "search/textbook.h"
 #include "search/write_plan.h"
@@ -46,7 +46,9 @@ std::vector<Plan> random_plans(CostBook& book, const Prices& prices, int count, 
     std::copy_n(cuts.begin(), estimate.firsts.size() - 1, estimate.firsts.begin() + 1);
     std::sort(estimate.firsts.begin(), estimate.firsts.end());
     for (int u = 0; u < units; ++u)
-      estimate.again[u] = !shrunk.units.all[u].module.empty() && roll(3) == 0 ? static_cast<uint8_t>(kAgain + roll(kKeeps)) : uint8_t{0};
+      estimate.again[u] = !shrunk.units.all[u].module.empty() && roll(3) == 0
+                              ? static_cast<uint8_t>(kAgain + roll(kKeeps))
+                              : uint8_t{0};
     const UnitCosts& costs = book.table(book.key_of(spec)).keep;
     StoringPrices stored(prices, spec);
     for (size_t p = 0; p < estimate.storing.size(); ++p)

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "plan/plan.h"
 #include "cost/prices.h"
+#include "plan/plan.h"
 
 namespace partita::search {
 

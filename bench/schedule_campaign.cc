@@ -273,7 +273,8 @@ int main(int argc, char** argv) {
   int count = argc > 2 ? std::atoi(argv[2]) : 200;
   unsigned seed = argc > 3 ? unsigned(std::atoi(argv[3])) : 1;
   if (what == "gap") return partita::schedule::gap(count, seed, {Placement::kLinear, Placement::kLoop}) > 0;
-  if (what == "folded") return partita::schedule::gap(count, seed, {Placement::kZigzag, Placement::kBidirectional}), 0;
+  if (what == "folded")
+    return partita::schedule::gap(count, seed, {Placement::kZigzag, Placement::kBidirectional}), 0;
   if (what == "uneven") return partita::schedule::uneven(count, seed) > 0;
   if (what == "open") return partita::schedule::open_choice(count, seed) > 0;
   if (what == "small") return partita::schedule::small(count) > 0;

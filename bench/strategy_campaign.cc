@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "number_at.h"
 #include "choose/graph/mps.h"
 #include "choose/graph/search.h"
+#include "number_at.h"
 
 namespace partita::choose {
 namespace {

@@ -69,8 +69,8 @@ class Plan:
         stages = self.data["stages"]
         sites = {tuple(devices) for stage in stages for devices in [stage["devices"], *stage.get("copies", [])]}
         chunks = len(stages) // len(sites)
-        flags = {"waves": chunks // 2} if self.data["schedule"] == "wave" else {"chunks": chunks if chunks > 1 else None}
-        flags |= {"name": self.data["schedule"], "devices": len(sites), "microbatches": self.data["microbatches"], "forward": 1}
+        flags = {"name": self.data["schedule"], "devices": len(sites), "microbatches": self.data["microbatches"], "forward": 1,
+                 "chunks": chunks if chunks > 1 else None}
         try:
             return _call("lab", "schedule", "--show", backward=2, **flags)
         except InputError:  # it runs input and weight gradients apart

@@ -44,15 +44,16 @@ template <class... Args>
 #undef CHECK
 #undef CHECK_EQ
 
-#define CHECK(condition)                                              \
-  do {                                                                \
+#define CHECK(condition)                                                    \
+  do {                                                                      \
     if (!(condition)) ::partita::base::bug(__FILE__, __LINE__, #condition); \
   } while (0)
 
 /// Always on; prints both sides.
-#define CHECK_EQ(a, b)                                                                                  \
-  do {                                                                                                  \
-    if (const auto& lhs_ = (a); true)                                                                   \
-      if (const auto& rhs_ = (b); !(lhs_ == rhs_))                                                      \
-        ::partita::base::bug(__FILE__, __LINE__, fmt::format("{} == {}: {} against {}", #a, #b, lhs_, rhs_)); \
+#define CHECK_EQ(a, b)                                                                    \
+  do {                                                                                    \
+    if (const auto& lhs_ = (a); true)                                                     \
+      if (const auto& rhs_ = (b); !(lhs_ == rhs_))                                        \
+        ::partita::base::bug(__FILE__, __LINE__,                                          \
+                             fmt::format("{} == {}: {} against {}", #a, #b, lhs_, rhs_)); \
   } while (0)

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "layout/atoms.h"
 #include "certify/rules.h"
+#include "layout/atoms.h"
 #include "program/span.h"
 
 namespace partita::certify {

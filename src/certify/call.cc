@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "model/json_rows.h"
 #include "certify/meaning.h"
 #include "certify/refuse.h"
+#include "model/json_rows.h"
 
 namespace partita::certify {
 namespace {

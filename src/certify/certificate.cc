@@ -1,10 +1,10 @@
 #include "certify/certificate.h"
 
 #include "certify/certifier.h"
-#include "program/check.h"
 #include "certify/load_meaning.h"
 #include "certify/outcome.h"
 #include "certify/refuse.h"
+#include "program/check.h"
 #include "program/span.h"
 #include "program/words.h"
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "model/seed.h"
 #include "certify/coverage.h"
 #include "certify/refuse.h"
+#include "model/seed.h"
 #include "program/span.h"
 #include "program/words.h"
 

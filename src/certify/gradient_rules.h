@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "model/optimizer.h"
 #include "certify/meaning.h"
+#include "model/optimizer.h"
 
 namespace partita::certify {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "layout/layout.h"
 #include "certify/refuse.h"
+#include "layout/layout.h"
 #include "program/span.h"
 #include "program/words.h"
 

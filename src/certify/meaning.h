@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "certify/addend.h"
 #include "layout/atoms.h"
 #include "model/row.h"
-#include "certify/addend.h"
 #include "program/fold.h"
 #include "program/program.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "run/runtime.h"
 #include "cli/verbs.h"
+#include "run/runtime.h"
 
 namespace partita::cli {
 namespace {

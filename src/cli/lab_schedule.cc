@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/names.h"
 #include "cli/lab.h"
-#include "schedule/search/bound.h"
 #include "schedule/csv.h"
 #include "schedule/draw.h"
+#include "schedule/search/bound.h"
 
 namespace partita::cli {
 namespace {
@@ -171,7 +171,7 @@ Schedule named(const std::string& name, const ScheduleRequest& request) {
   if (params.devices < 1 || params.microbatches < 1)
     input_error("lab schedule: --name {} needs --devices and --microbatches, 1 or more each", name);
   int chunks = params.waves ? 2 * params.waves : params.chunks ? params.chunks : 2;
-  if (name == "wave" && !request.cap.empty()) {
+  if (schedule_row(name).obeys_cap && !request.cap.empty()) {
     std::vector<int64_t> cap = cap_memory(request, params.devices, chunks);
     int64_t least = *std::min_element(cap.begin(), cap.end());
     params.cap = int(std::clamp<int64_t>(least / request.pricing.held, 1, INT32_MAX));

@@ -8,33 +8,24 @@ namespace {
 
 // One line of the table: a named schedule in one of its sizes.
 struct Entry {
-  const char* label;
-  const char* name;
-  int chunks = 0, waves = 0;
+  const ScheduleRow* row;
+  std::string label;
+  int chunks = 0;
 };
 
-constexpr Entry kEntries[] = {
-    {"gpipe", "gpipe"},
-    {"1f1b", "1f1b"},
-    {"eager-1f1b", "eager-1f1b"},
-    {"interleaved v=2", "interleaved", 2},
-    {"interleaved v=4", "interleaved", 4},
-    {"looped-bfs v=2", "looped-bfs", 2},
-    {"chimera", "chimera"},
-    {"bitpipe", "bitpipe"},
-    {"wave W=1", "wave", 0, 1},
-    {"wave W=2", "wave", 0, 2},
-    {"wave W=4", "wave", 0, 4},
-    {"zb-h1", "zb-h1"},
-    {"zb-h2", "zb-h2"},
-    {"zb-v", "zb-v"},
-    {"interleaved-zb v=2", "interleaved-zb", 2},
-    {"v-half", "v-half"},
-    {"v-min", "v-min"},
-    {"dualpipe", "dualpipe"},
-    {"dualpipev", "dualpipev"},
-    {"interlaced", "interlaced"},
-};
+std::vector<Entry> entries() {
+  std::vector<Entry> out;
+  for (const ScheduleRow& row : schedule_rows()) {
+    if (row.passes > 1) continue;  // other work
+    if (!row.compared.front()) out.push_back({&row, std::string(row.name)});
+    for (int chunks : row.compared)
+      if (chunks && row.in_waves)
+        out.push_back({&row, fmt::format("{} W={}", row.name, chunks / 2), chunks});
+      else if (chunks)
+        out.push_back({&row, fmt::format("{} v={}", row.name, chunks), chunks});
+  }
+  return out;
+}
 
 struct Outcome {
   std::string label, note;  // note: why there are no numbers
@@ -68,13 +59,13 @@ Outcome measure(const Schedule& schedule, const ScheduleRequest& request, const 
 Outcome try_entry(const Entry& entry, const ScheduleRequest& request) {
   ScheduleParams params = request.params;
   params.chunks = entry.chunks;
-  params.waves = entry.waves;
-  if (std::string_view(entry.name) == "wave" && !request.cap.empty()) {
-    std::vector<int64_t> cap = cap_memory(request, params.devices, 2 * entry.waves);
+  params.waves = 0;
+  if (entry.row->obeys_cap && !request.cap.empty()) {
+    std::vector<int64_t> cap = cap_memory(request, params.devices, entry.chunks);
     params.cap = int(std::clamp<int64_t>(cap.front() / request.pricing.held, 1, INT32_MAX));
   }
   try {
-    return measure(make_schedule(entry.name, params), request, entry.label);
+    return measure(make_schedule(entry.row->name, params), request, entry.label);
   } catch (const InputError& error) {
     return {.label = entry.label, .note = error.what()};
   }
@@ -102,7 +93,7 @@ std::string label_of(const SearchOption& option) {
 
 std::vector<Outcome> measure_all(const ScheduleRequest& request, const Command& command) {
   std::vector<Outcome> outcomes;
-  for (const Entry& entry : kEntries) outcomes.push_back(try_entry(entry, request));
+  for (const Entry& entry : entries()) outcomes.push_back(try_entry(entry, request));
   for (const SearchOption& option : open_options(request)) {
     const std::string label = label_of(option);
     command.say("evaluating", label);

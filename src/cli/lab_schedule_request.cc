@@ -192,10 +192,10 @@ Found search_option(const ScheduleRequest& request, const SearchOption& option) 
   return fused.objective < found.objective ? fused : found;
 }
 
-// Interlaced as it is: its embedding and head lie on all devices, so no pipeline of the search is like it.
+// A schedule whose embedding and head lie on all devices, as it is: no pipeline of the search is like it.
 // Nothing if it is over the cap.
-std::optional<Found> interlaced_rival(const ScheduleRequest& request) {
-  Schedule schedule = make_schedule("interlaced", request.params);
+std::optional<Found> rival(const ScheduleRow& row, const ScheduleRequest& request) {
+  Schedule schedule = make_schedule(row.name, request.params);
   Costs costs = price(request.pricing, schedule);
   Evaluation run = evaluate(schedule, costs, request.queue);
   std::vector<int64_t> cap = cap_memory(request, request.params.devices, 1);
@@ -215,7 +215,7 @@ std::optional<Found> interlaced_rival(const ScheduleRequest& request) {
                .objective = length,
                .bound = most_work,
                .certified = "work",
-               .origin = "interlaced"};
+               .origin = std::string(row.name)};
 }
 
 }  // namespace
@@ -225,7 +225,8 @@ Found search_request(const ScheduleRequest& request) {
   const std::vector<SearchOption> options = options_of(request);
   if (!request.to_write && !request.placement && chunks_asked(request) == 0 && request.params.devices > 1 &&
       request.params.microbatches > 0)
-    best = interlaced_rival(request);
+    for (const ScheduleRow& row : schedule_rows())
+      if (row.on_all_devices) best = rival(row, request);
   for (const SearchOption& option : options) {
     std::optional<Found> found;
     try {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "choose/graph/mps.h"
 #include "cli/checks.h"
 #include "cli/inputs.h"
 #include "cli/lab.h"
@@ -15,7 +16,6 @@
 #include "plan/recipes/recipe.h"
 #include "program/memory.h"
 #include "search/mesh/mesh_plan.h"
-#include "choose/graph/mps.h"
 
 namespace partita::cli {
 namespace {

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/checks.h"
-#include "measure/choose_by_run.h"
 #include "cli/ctrl_c.h"
 #include "cli/headline.h"
 #include "cli/inputs.h"
@@ -18,10 +17,11 @@
 #include "cli/throughput.h"
 #include "cli/training.h"
 #include "cli/verbs.h"
+#include "estimate/cost_book.h"
+#include "measure/choose_by_run.h"
 #include "model/rewrite/retype.h"
 #include "run/constants.h"
 #include "search/batch_sweep.h"
-#include "estimate/cost_book.h"
 #include "search/fault_report.h"
 #include "search/least.h"
 #include "search/objective.h"
@@ -258,8 +258,9 @@ void run(Options& options, const Command& command) {
   if (!found.result.fitting.empty()) ctrl_c.reset();  // nothing is left that could be given before its end
   if (options.rounds > 0 && !found.result.interrupted) {
     HostTensors constants = load_constants(options.model.file, found.model);
-    choose_by_run(found.model, views_of(constants), options.rounds,
-                  [&](const std::string& name) { command.say("running", name); }, found.result);
+    choose_by_run(
+        found.model, views_of(constants), options.rounds,
+        [&](const std::string& name) { command.say("running", name); }, found.result);
   }
   Json json = write(found, plan, objective, seconds);
   json["warnings"] = warn(found.model, found.result.faults, options, request.prices.cluster(), command);

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cli/inputs.h"
-#include "run/runtime.h"
 #include "prove/prove.h"
+#include "run/runtime.h"
 
 namespace partita::cli {
 

@@ -18,7 +18,8 @@ Trace trace_of(const PlanQuestion& question) {
   const auto& [model, plan, prices, file, contention, every_rank] = question;
   auto [prepared, folded] = prove_plan_classes(model, plan, file);
   std::optional<Trace> trace;
-  if (!every_rank) trace = simulate::simulate(prepared.model, folded.program, folded.fold, prices, contention);
+  if (!every_rank)
+    trace = simulate::simulate(prepared.model, folded.program, folded.fold, prices, contention);
   return trace ? *std::move(trace)
                : simulate::simulate(prepared.model, expand(folded.program, folded.fold), prices, contention);
 }

@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "certify/certificate.h"
 #include "lower/unmade.h"
 #include "plan/form.h"
 #include "program/assumed.h"
-#include "certify/certificate.h"
 
 namespace partita::cli {
 
@@ -16,7 +16,8 @@ void certify_file(const std::string& file, const Model& model, const Plan& plan,
   Model named = without_unmade(in_form(model, form_of(plan)));
   command.say("certifying", file);
   FoldedProgram read = parse_folded(read_file(file), named, file);
-  std::vector<std::string> wrong = certify::certify(named, find_atoms(named), read.program, plan.optimizer, read.fold);
+  std::vector<std::string> wrong =
+      certify::certify(named, find_atoms(named), read.program, plan.optimizer, read.fold);
   std::vector<std::string> assumed = assumed_rows(named, read.program);
   size_t ranks = classes_by_rank(read.program, read.fold).size(), classes = read.program.ranks.size();
   std::string text = fmt::format("{}: {} ranks in {} classes; {}\n", file, ranks, classes,

@@ -17,8 +17,8 @@
 #include "cli/training.h"
 #include "cli/verbs.h"
 #include "lower/lower.h"
-#include "plan/recipes/aliases.h"
 #include "plan/form.h"
+#include "plan/recipes/aliases.h"
 #include "schedule/csv.h"
 
 namespace partita::cli {
@@ -26,13 +26,13 @@ namespace {
 
 /// A recipe by name gives its own size the ranks that the other sizes leave.
 struct NameRow {
-  const char* name;
+  std::string_view name;
   int64_t RecipeSpec::*takes;
   int zero = 0;
   bool sequence = false;
   int64_t pieces = 1, loss_pieces = 1;
   bool experts = false;
-  const char* schedule = nullptr;
+  std::string_view schedule = {};
 };
 constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
                               {"zero1", &RecipeSpec::dp, 1},
@@ -45,9 +45,15 @@ constexpr NameRow kNames[] = {{"dp", &RecipeSpec::dp},
                               {"coshard", &RecipeSpec::dp, 0, false, 2},
                               {"loss-pieces", &RecipeSpec::dp, 0, false, 1, 4},
                               {"osdp", &RecipeSpec::dp},
-                              {"ep", &RecipeSpec::dp, 0, false, 1, 1, true},
-                              {"3f1b", &RecipeSpec::pp, 0, false, 1, 1, false, "3f1b"},
-                              {"interlaced", &RecipeSpec::pp, 0, false, 1, 1, false, "interlaced"}};
+                              {"ep", &RecipeSpec::dp, 0, false, 1, 1, true}};
+
+std::vector<NameRow> names() {
+  std::vector<NameRow> rows(std::begin(kNames), std::end(kNames));
+  for (const ScheduleRow& row : schedule_rows())
+    if (row.has_own_recipe())
+      rows.push_back({.name = row.name, .takes = &RecipeSpec::pp, .schedule = row.name});
+  return rows;
+}
 
 /// Zero: not given.
 struct Options {
@@ -61,11 +67,11 @@ struct Options {
   int64_t waves = 0;
 };
 
-const NameRow& find_name(const std::string& name) {
+NameRow find_name(const std::string& name) {
   if (is_built(name) || name.ends_with(".model.json"))
     input_error("recipe '{}': this is a model; NAME comes first, then MODEL", name);
   std::vector<std::string> known;
-  for (const NameRow& row : kNames) {
+  for (const NameRow& row : names()) {
     if (row.name == without_alias(name)) return row;
     known.emplace_back(row.name);
   }
@@ -107,7 +113,7 @@ std::vector<std::string> rows_of(const std::string& path) {
 }
 
 RecipeSpec spec_of(const Options& options, const std::optional<Cluster>& cluster) {
-  const NameRow& row = find_name(options.name);
+  NameRow row = find_name(options.name);
   int64_t ranks = ranks_of(options, cluster);
   RecipeSpec spec = options.sizes;
   bool open = spec.*row.takes == 0;
@@ -130,7 +136,7 @@ RecipeSpec spec_of(const Options& options, const std::optional<Cluster>& cluster
   if (spec.keep != Keep::kNothing && !spec.recompute)
     input_error("recipe {}: --keep is about what is computed again; say --recompute too", options.name);
   spec.experts = row.experts;
-  if (row.schedule) spec.schedule = row.schedule;
+  if (!row.schedule.empty()) spec.schedule = row.schedule;
   spec.pieces = std::max(spec.pieces, row.pieces);
   if (spec.loss_pieces == 1) spec.loss_pieces = row.loss_pieces;
   if (options.waves) spec.chunks = 2 * options.waves;

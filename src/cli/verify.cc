@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "base/error.h"
+#include "certify/made.h"
 #include "cli/inputs.h"
 #include "cli/plan_input.h"
 #include "cli/verbs.h"
 #include "model/inferred.h"
 #include "profile/memory.h"
 #include "program/assumed.h"
-#include "certify/made.h"
 #include "program/memory.h"
 #include "run/constants.h"
 #include "run/host_memory.h"

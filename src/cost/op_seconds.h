@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "model/row.h"
 #include "cost/cost.h"
+#include "model/row.h"
 
 namespace partita::cost {
 

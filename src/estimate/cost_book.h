@@ -8,11 +8,11 @@
 #include <tuple>
 #include <vector>
 
-#include "plan/recipes/recipe.h"
 #include "estimate/evaluators.h"
 #include "estimate/plan_fault.h"
 #include "estimate/shrink.h"
 #include "estimate/unit_costs.h"
+#include "plan/recipes/recipe.h"
 
 namespace partita::estimate {
 

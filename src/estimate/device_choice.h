@@ -12,8 +12,8 @@
 
 namespace partita::estimate {
 
-/// A unit that is computed again in backward, from its inputs: kAgain; from what of it is kept too: kAgain and
-/// the number of its Keep.
+/// A unit that is computed again in backward, from its inputs: kAgain; from what of it is kept too: kAgain
+/// and the number of its Keep.
 inline constexpr uint8_t kAgain = 1;
 inline Keep keep_of(uint8_t way) { return static_cast<Keep>(way - kAgain); }
 

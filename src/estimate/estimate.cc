@@ -64,7 +64,8 @@ class Run {
       cut_by_memory();
     if (out_.hopeless) return std::move(out_);
     if (spec_.pieces > 1)
-      for (int u = 0; u < units(); ++u) out_.again[u] = book_.shrunk().units.all[u].module.empty() ? 0 : kAgain;
+      for (int u = 0; u < units(); ++u)
+        out_.again[u] = book_.shrunk().units.all[u].module.empty() ? 0 : kAgain;
     time();
     return std::move(out_);
   }
@@ -289,11 +290,10 @@ Bytes Estimate::worst_peak() const {
 
 Schedule schedule_for(const RecipeSpec& spec, int64_t microbatches) {
   if (spec.pp == 1)
-    return make_schedule("1f1b", {.devices = 1, .microbatches = static_cast<int>(microbatches)});
+    return make_schedule(kPlainSchedule, {.devices = 1, .microbatches = static_cast<int>(microbatches)});
   return make_schedule(spec.schedule, {.devices = static_cast<int>(spec.pp),
                                        .microbatches = static_cast<int>(microbatches),
-                                       .chunks = static_cast<int>(spec.chunks),
-                                       .waves = static_cast<int>(spec.chunks / 2)});
+                                       .chunks = static_cast<int>(spec.chunks)});
 }
 
 Estimator::Estimator(const CostBook& book) : book_(book) {}
@@ -313,7 +313,7 @@ Seconds Estimator::bound(const RecipeSpec& spec) const {
   }
   double devices = static_cast<double>(spec.pp);
   Seconds busiest = std::max(total / devices, largest);
-  bool whole = spec.chunks <= 1 && (spec.schedule == "1f1b" || spec.schedule == "gpipe");
+  bool whole = spec.chunks <= 1 && schedule_row(spec.schedule).fills_and_drains();
   Seconds fill = whole ? total - total / devices : 0;
   return static_cast<double>(spec.microbatches) * busiest + (spec.pp > 1 ? fill : 0);
 }

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "schedule/schedule.h"
 #include "estimate/cost_book.h"
 #include "estimate/freedom.h"
+#include "schedule/schedule.h"
 
 namespace partita::estimate {
 
@@ -16,7 +16,7 @@ struct Estimate {
   Seconds bound = 0;              // for this recipe, whatever is stored, computed again and cut how
   std::vector<Bytes> peak_bytes;  // by device of the pipeline
   bool fits = false;
-  std::vector<int> firsts;  // unit of the whole step that each stage starts with
+  std::vector<int> firsts;     // unit of the whole step that each stage starts with
   std::vector<uint8_t> again;  // by unit: 0, or kAgain and what is kept all the same (device_choice.h)
   /// By parameter of the shrunk step and unit of the whole step: of the one that it stands for there.
   std::vector<std::vector<Storing>> storing;

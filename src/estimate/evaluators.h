@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "lower/lower.h"
 #include "certify/certificate.h"
 #include "estimate/unit_costs.h"
+#include "lower/lower.h"
 
 namespace partita::estimate {
 

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "plan/recipes/recipe.h"
 #include "estimate/unit_costs.h"
+#include "plan/recipes/recipe.h"
 
 namespace partita::estimate {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "lower/lower.h"
 #include "cost/prices.h"
 #include "estimate/units.h"
+#include "lower/lower.h"
 
 namespace partita::estimate {
 

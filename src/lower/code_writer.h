@@ -127,6 +127,7 @@ class CodeWriter {
                 const std::map<TensorId, std::vector<int>>& made, const std::map<TensorId, int>& sums);
   int join(int site, Segment segment, size_t axis, const std::vector<int>& pieces);
   bool read_outside(Segment segment, TensorId tensor, const std::vector<size_t>& ops) const;
+  bool made_again_for(size_t reader, TensorId tensor, int stream) const;
   bool needs_other_pieces(TensorId tensor, size_t reader) const;
 
   // update.cc

@@ -79,8 +79,8 @@ class Instantiator {
     TypeId type;
   };
   std::vector<int64_t> coordinates_;
-  int64_t place_ = 0;          // counts coordinates
-  std::vector<Local> locals_;  // by value
+  int64_t place_ = 0;             // counts coordinates
+  std::vector<Local> locals_;     // by value
   std::vector<Interval> ranges_;  // of a class, by mesh axis; empty for a rank
   std::vector<std::vector<int>> groups_;
   std::vector<OpView> whole_;  // by op, made on first use

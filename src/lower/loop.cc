@@ -180,12 +180,19 @@ int CodeWriter::join(int site, Segment segment, size_t axis, const std::vector<i
 bool CodeWriter::read_outside(Segment segment, TensorId tensor, const std::vector<size_t>& ops) const {
   if (wanted_after_[tensor.value]) return true;
   return std::any_of(readers_[tensor.value].begin(), readers_[tensor.value].end(), [&](size_t reader) {
-    bool made_again =
-        segment.kind == Segment::kForward && model_.ops[reader].backward && dropped_[tensor.value];
-    if (made_again || std::find(ops.begin(), ops.end(), reader) != ops.end()) return false;
+    bool again = segment.kind == Segment::kForward && made_again_for(reader, tensor, segment.stream);
+    if (again || std::find(ops.begin(), ops.end(), reader) != ops.end()) return false;
     if (assigned_.stages[reader] != assigned_.stages[ops[0]]) return true;
     return split_.ops[reader].loop != split_.ops[ops[0]].loop || needs_other_pieces(tensor, reader);
   });
+}
+
+// Only its own site makes it again: backward of another stage has it sent from forward.
+bool CodeWriter::made_again_for(size_t reader, TensorId tensor, int stream) const {
+  if (!model_.ops[reader].backward || !dropped_[tensor.value]) return false;
+  const std::vector<int>& stages = assigned_.stages[reader];
+  return std::all_of(stages.begin(), stages.end(),
+                     [&](int stage) { return is_home(sites_.of(stage, stream), tensor, stream); });
 }
 
 // In backward the same loop may read the pieces that forward left.

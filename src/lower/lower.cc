@@ -109,7 +109,7 @@ Lowered lower(const Model& model, const Plan& plan) {
 }
 
 Plan one_device_plan(const Model& model, const OptimizerSpec& optimizer) {
-  Plan plan{.model = fingerprint(model), .stages = {{.ops = {"*"}, .devices = {0}}}, .schedule = "gpipe"};
+  Plan plan{.model = fingerprint(model), .stages = {{.ops = {"*"}, .devices = {0}}}};
   plan.optimizer = optimizer;
   plan.summary = "one device";
   return plan;

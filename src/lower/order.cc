@@ -16,8 +16,7 @@ Schedule schedule_of(const Plan& plan, const Sites& sites) {
   int chunks = static_cast<int>(apart) / sites.count();
   return make_schedule(plan.schedule, {.devices = sites.count(),
                                        .microbatches = static_cast<int>(plan.microbatches),
-                                       .chunks = chunks > 1 ? chunks : 0,
-                                       .waves = chunks / 2});
+                                       .chunks = chunks > 1 ? chunks : 0});
 }
 
 void check_size(const Schedule& schedule, const Plan& plan, const Sites& sites) {

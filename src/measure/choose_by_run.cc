@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "base/error.h"
-#include "measure/race.h"
 #include "cluster/library.h"
+#include "measure/race.h"
 #include "run/host_memory.h"
 
 namespace partita::measure {

@@ -99,6 +99,9 @@ void run_group(Group& group, int rounds, const std::function<void(const std::str
 }  // namespace
 
 std::vector<RecipeSpec> usual_plans(int ranks) {
+  std::vector<const ScheduleRow*> schedules = planned_schedules();
+  auto apart = std::find_if(schedules.begin(), schedules.end(),
+                            [](const ScheduleRow* row) { return row->splits_weight_gradients; });
   return {{.dp = ranks},
           {.dp = ranks, .microbatches = 2},
           {.dp = ranks, .microbatches = 4},
@@ -109,7 +112,7 @@ std::vector<RecipeSpec> usual_plans(int ranks) {
           {.tp = ranks, .microbatches = 2},
           {.tp = ranks, .sequence = true},
           {.pp = ranks, .microbatches = 2},
-          {.pp = ranks, .microbatches = 4, .schedule = "zb-h1"},
+          {.pp = ranks, .microbatches = 4, .schedule = std::string((*apart)->name)},
           {.pp = ranks, .microbatches = 8}};
 }
 

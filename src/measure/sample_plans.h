@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "cost/calibration.h"
 #include "measure/timed_plan.h"
 #include "plan/recipes/recipe.h"
-#include "cost/calibration.h"
 
 namespace partita::measure {
 

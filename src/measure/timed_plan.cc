@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "run/runtime.h"
 #include "program/memory.h"
 #include "run/host_memory.h"
+#include "run/runtime.h"
 
 namespace partita::measure {
 
@@ -20,7 +20,9 @@ Seconds middle(std::vector<Seconds> values) {
 }
 
 TimedPlan::TimedPlan(const PlanTrial& trial)
-    : name_(trial.name), proved_(prove::prove(trial.model, trial.plan)), drawn_(draw_batch(trial.model, 0, {})) {
+    : name_(trial.name),
+      proved_(prove::prove(trial.model, trial.plan)),
+      drawn_(draw_batch(trial.model, 0, {})) {
   HostViews batch = trial.given;  // what it lacks is drawn; what is no batch input stays out
   batch.merge(views_of(drawn_));
   std::erase_if(batch, [&](const auto& value) { return !drawn_.contains(value.first); });

@@ -83,7 +83,7 @@ struct Row {
   /// The kernel copies the whole storage of input 0, and the result lies in the copy as that does in its own;
   /// as any copy does where elements overlap, as those of an expanded tensor.
   bool copies_storage = false;
-  bool view = false;        // outputs share the storage of input 0
+  bool view = false;         // outputs share the storage of input 0
   bool shape_alone = false;  // of its inputs it reads shape and dtype, no value
   /// Can the result be added to a tensor that is there, without a tensor of its own? Default: no.
   bool (*accumulates)(const Op& op) = nullptr;

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "model/seed.h"
-#include "plan/recipes/cut.h"
 #include "plan/exact_splits.h"
 #include "plan/plan.h"
+#include "plan/recipes/cut.h"
 #include "schedule/schedule.h"
 
 namespace partita::plan {
@@ -194,9 +194,9 @@ void check_micro_batches(const Plan& plan, const Model& model, const Atoms& atom
   for (const auto& [parameter, gradient] : model.gradients)
     for (const auto& leaves : atoms.dims[parameter.value])
       if (std::find(leaves.begin(), leaves.end(), cut) != leaves.end()) {
-        faults.push_back(fmt::format(
-            "microbatches: they cut {}, which trained parameter {} has too; use 1 micro-batch",
-            plan.microbatch_atom, whole_name(model, parameter)));
+        faults.push_back(
+            fmt::format("microbatches: they cut {}, which trained parameter {} has too; use 1 micro-batch",
+                        plan.microbatch_atom, whole_name(model, parameter)));
         return;
       }
 }

@@ -110,9 +110,10 @@ void read_header(const JsonIn& in) {
   if (in["version"].integer() != kVersion)
     in["version"].fail(fmt::format("is {}, this partita reads version {}; make the plan again",
                                    in["version"].integer(), kVersion));
-  in.only({"format", "version",   "summary",  "model", "cluster",      "memory",   "batch",  "seq",
-           "dtype",  "mesh",      "unpack",   "masks", "key_chunks",   "microbatches", "loops",  "stages",
-           "split",  "store",     "recompute", "schedule", "order",    "overlap",  "precision", "optimizer"});
+  in.only({"format",     "version",      "summary", "model",   "cluster",   "memory",
+           "batch",      "seq",          "dtype",   "mesh",    "unpack",    "masks",
+           "key_chunks", "microbatches", "loops",   "stages",  "split",     "store",
+           "recompute",  "schedule",     "order",   "overlap", "precision", "optimizer"});
 }
 
 }  // namespace
@@ -192,7 +193,8 @@ Plan parse_plan(std::string_view text, std::string_view where) {
   if (in.has("recompute"))
     plan.recompute = read_list<RecomputeRule>(in["recompute"], [](const JsonIn& rule) {
       rule.only({"ops", "keep"});
-      return RecomputeRule{rule["ops"].texts(), rule.has("keep") ? rule["keep"].texts() : std::vector<std::string>{}};
+      return RecomputeRule{rule["ops"].texts(),
+                           rule.has("keep") ? rule["keep"].texts() : std::vector<std::string>{}};
     });
   plan.schedule = in["schedule"].text();
   if (in.has("order")) plan.order = in["order"].texts();

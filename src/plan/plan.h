@@ -7,6 +7,7 @@
 #include "layout/atoms.h"
 #include "model/model.h"
 #include "model/optimizer.h"
+#include "schedule/schedule.h"
 
 namespace partita::plan {
 
@@ -95,8 +96,8 @@ struct Plan {
   std::vector<StoreRule> store;
   std::vector<LoopRule> loops;
   std::vector<RecomputeRule> recompute;
-  std::string schedule = "1f1b";
-  bool overlap = false;  // collectives run beside computing where nobody needs their results yet
+  std::string schedule = std::string(kPlainSchedule);
+  bool overlap = false;            // collectives run beside computing where nobody needs their results yet
   std::vector<std::string> order;  // steps of each device, "0F0,0F1,1F0", where no named schedule says them
   OptimizerSpec optimizer;
   std::string summary;  // "dp2 x tp2, 4 micro-batches"

@@ -1,9 +1,9 @@
 #include "profile/model_flops.h"
 
+#include "cost/cost.h"
 #include "model/attention_kernels.h"
 #include "model/ops/common.h"
 #include "model/row.h"
-#include "cost/cost.h"
 
 namespace partita::profile {
 namespace {

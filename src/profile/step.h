@@ -2,9 +2,9 @@
 
 #include <array>
 
+#include "cost/prices.h"
 #include "profile/memory.h"
 #include "profile/phase.h"
-#include "cost/prices.h"
 
 namespace partita::profile {
 

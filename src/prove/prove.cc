@@ -26,8 +26,8 @@ Proved prove(const Model& model, const Plan& plan) {
 ProvedClasses prove_classes(const Model& model, const Plan& plan) {
   ProvedClasses out{.prepared = prepare(model, form_of(plan))};
   out.folded = lower_folded(out.prepared, plan);
-  demand(
-      certify::certify(out.prepared.model, out.prepared.atoms, out.folded.program, plan.optimizer, out.folded.fold));
+  demand(certify::certify(out.prepared.model, out.prepared.atoms, out.folded.program, plan.optimizer,
+                          out.folded.fold));
   return out;
 }
 

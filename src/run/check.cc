@@ -65,8 +65,8 @@ struct Checker {
     const InstrRow& row = row_of(instr.kind);
     bool inputs = row.in < 0 ? instr.in.size() >= (instr.kind == InstrKind::kConcat ? 1 : 2)
                              : instr.in.size() == static_cast<size_t>(row.in);
-    bool outputs = instr.out.size() == static_cast<size_t>(row.out) &&
-                   (instr.out.empty() || instr.out[0].index >= 0);
+    bool outputs =
+        instr.out.size() == static_cast<size_t>(row.out) && (instr.out.empty() || instr.out[0].index >= 0);
     if (!inputs || !outputs)
       fail("an instruction with {} inputs and {} outputs", instr.in.size(), instr.out.size());
     bool typed = row.out > 0 && instr.kind != InstrKind::kMove && (!row.in_place || row.collective);

@@ -60,7 +60,7 @@ class Timeline {
   bool marked_ = false;
   int32_t action_ = -1, piece_ = 0;
   Picoseconds body_ = 0, begun_ = 0,
-              computed_ = 0;  // start of the body, of its piece at hand, and what it computed
+              computed_ = 0;     // start of the body, of its piece at hand, and what it computed
   std::vector<Flight> flights_;  // started and not waited for
   Tape tape_;
 };

@@ -11,30 +11,31 @@
 namespace partita::schedule {
 namespace {
 
-struct Row {
-  std::string_view name;
-  Schedule (*make)(const ScheduleParams&);
-};
-
-constexpr Row kRows[] = {
-    {"gpipe", gpipe},
-    {"1f1b", one_f_one_b},
-    {"eager-1f1b", eager_one_f_one_b},
-    {"interleaved", interleaved},
-    {"looped-bfs", looped_bfs},
-    {"chimera", chimera},
-    {"bitpipe", bitpipe},
-    {"wave", wave},
-    {"zb-h1", zb_h1},
-    {"zb-h2", zb_h2},
-    {"zb-v", zb_v},
-    {"interleaved-zb", interleaved_zb},
-    {"v-half", v_half},
-    {"v-min", v_min},
-    {"dualpipe", dualpipe},
-    {"dualpipev", dualpipev},
-    {"3f1b", three_f_one_b},
-    {"interlaced", interlaced},
+constexpr ScheduleRow kRows[] = {
+    {.name = "gpipe", .make = gpipe, .planned = 2, .least_microbatches = 2, .outdone = true},
+    {.name = "1f1b", .make = one_f_one_b, .planned = 1, .least_microbatches = 1},
+    {.name = "eager-1f1b", .make = eager_one_f_one_b},
+    {.name = "interleaved", .make = interleaved, .planned = 3, .chunks = {2, 3, 4, 6}, .compared = {2, 4}},
+    {.name = "looped-bfs", .make = looped_bfs, .compared = {2}},
+    {.name = "chimera", .make = chimera, .streams = 2},
+    {.name = "bitpipe", .make = bitpipe, .streams = 2},
+    {.name = "wave",
+     .make = wave,
+     .planned = 4,
+     .chunks = {2, 4},
+     .in_waves = true,
+     .obeys_cap = true,
+     .compared = {2, 4, 8}},
+    {.name = "zb-h1", .make = zb_h1, .planned = 5, .splits_weight_gradients = true},
+    {.name = "zb-h2", .make = zb_h2, .splits_weight_gradients = true},
+    {.name = "zb-v", .make = zb_v, .planned = 6, .chunks = {2}, .splits_weight_gradients = true},
+    {.name = "interleaved-zb", .make = interleaved_zb, .splits_weight_gradients = true, .compared = {2}},
+    {.name = "v-half", .make = v_half, .splits_weight_gradients = true},
+    {.name = "v-min", .make = v_min, .splits_weight_gradients = true},
+    {.name = "dualpipe", .make = dualpipe, .splits_weight_gradients = true, .streams = 2},
+    {.name = "dualpipev", .make = dualpipev, .splits_weight_gradients = true},
+    {.name = "3f1b", .make = three_f_one_b, .planned = 8, .passes = 3},
+    {.name = "interlaced", .make = interlaced, .planned = 7, .on_all_devices = true},
 };
 
 constexpr int kMaxDevices = 4096, kMaxMicrobatches = 1 << 20;
@@ -56,21 +57,42 @@ void check_params(std::string_view name, const ScheduleParams& params) {
     input_error("schedule {}: more than {} steps; use fewer micro-batches or devices", name, kMaxSteps);
 }
 
+ScheduleParams in_waves(ScheduleParams params, std::string_view name) {
+  if (params.waves > 0 || params.chunks == 0) return params;
+  if (params.chunks % 2) input_error("schedule {}: {} chunks; needs two for every wave", name, params.chunks);
+  params.waves = params.chunks / 2;
+  return params;
+}
+
 }  // namespace
+
+std::span<const ScheduleRow> schedule_rows() { return kRows; }
+
+std::vector<const ScheduleRow*> planned_schedules() {
+  std::vector<const ScheduleRow*> rows;
+  for (const ScheduleRow& row : kRows)
+    if (row.planned > 0) rows.push_back(&row);
+  std::sort(rows.begin(), rows.end(),
+            [](const ScheduleRow* a, const ScheduleRow* b) { return a->planned < b->planned; });
+  return rows;
+}
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const ScheduleRow& row : kRows) names.emplace_back(row.name);
   return names;
 }
 
-Schedule make_schedule(std::string_view name, const ScheduleParams& params) {
-  for (const Row& row : kRows) {
-    if (row.name != name) continue;
-    check_params(name, params);
-    return row.make(params);
-  }
+const ScheduleRow& schedule_row(std::string_view name) {
+  for (const ScheduleRow& row : kRows)
+    if (row.name == name) return row;
   input_error("schedule: unknown name '{}'{}", name, did_you_mean(name, schedule_names()));
+}
+
+Schedule make_schedule(std::string_view name, const ScheduleParams& params) {
+  const ScheduleRow& row = schedule_row(name);
+  check_params(name, params);
+  return row.make(row.in_waves ? in_waves(params, name) : params);
 }
 
 std::string_view letter(StepKind kind) {

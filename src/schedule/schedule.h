@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,17 +63,57 @@ struct Schedule {
 struct ScheduleParams {
   int devices = 1;
   int microbatches = 1;
-  int chunks = 0;  ///< stages per device (interleaved, looped-bfs, interleaved-zb)
-  int waves = 0;   ///< wave: stages per device are 2 * waves
+  int chunks = 0;  ///< stages per device (interleaved, looped-bfs, interleaved-zb, wave)
+  int waves = 0;   ///< wave: stages per device are 2 * waves; 0: as `chunks` says
   int group = 0;   ///< interleaved: micro-batches per group, default `devices`
   int cap = 0;     ///< wave, 3f1b: at most so many live (stage, micro-batch) pairs on a device
 };
+
+/// A schedule by name, and all that others need to know of it: no name of one stands outside of this folder.
+struct ScheduleRow {
+  std::string_view name;
+  Schedule (*make)(const ScheduleParams&);
+  int planned = 0;  ///< place among those that the planner considers; 0: it does not
+  /// Stages per device that the planner considers, as far as they are above 0; none: the schedule's own.
+  std::array<int, 4> chunks = {};
+  /// Micro-batches with which the planner considers it; 0: as many as devices.
+  int least_microbatches = 0;
+  /// Another one takes as long and holds less: only where it is asked for.
+  bool outdone = false;
+  /// A device has two stages for every wave.
+  bool in_waves = false;
+  /// Made anew for a cap on what a device holds.
+  bool obeys_cap = false;
+  bool splits_weight_gradients = false;
+  int streams = 1;  ///< directions through the devices
+  int passes = 1;   ///< through the same weights
+  /// Embedding and head are stages on all devices.
+  bool on_all_devices = false;
+  /// Stages per device with which a table of all schedules shows it; none: its own.
+  std::array<int, 3> compared = {};
+
+  /// Its stages are not one line through the devices: recipes write it, with a name of its own.
+  bool has_own_recipe() const { return passes > 1 || on_all_devices; }
+  /// The first micro-batch goes forward through all devices and the last one back through them, and nothing
+  /// of a backward can wait. Only with one stage a device.
+  bool fills_and_drains() const { return !has_own_recipe() && !splits_weight_gradients && streams == 1; }
+};
+
+/// Every schedule, in the order of the catalogue.
+std::span<const ScheduleRow> schedule_rows();
+/// Those that the planner considers, in its order.
+std::vector<const ScheduleRow*> planned_schedules();
+/// Throws InputError that suggests the nearest name.
+const ScheduleRow& schedule_row(std::string_view name);
+
+/// What runs where nobody asked for another: as short as any that needs no more memory and no more messages.
+inline constexpr std::string_view kPlainSchedule = "1f1b";
 
 /// Makes the schedule `name`. Throws InputError when the name is unknown or the numbers do not suit it.
 /// `make_schedule("1f1b", {.devices = 4, .microbatches = 8}).order[3]` is stage 3's F0 B0 F1 B1 ...
 Schedule make_schedule(std::string_view name, const ScheduleParams& params);
 
-/// Names of all schedules `make_schedule` knows, in the order of the catalogue.
+/// Names of schedule_rows().
 std::vector<std::string> schedule_names();
 
 /// What is wrong with a schedule, one sentence each: a step missing, doubled, on a device that does not hold

@@ -12,9 +12,9 @@ namespace {
 
 /// Parts of a plan's JSON that change what runs: those that can be changed alone first, those that make the
 /// layout of devices last, since they go together.
-constexpr const char* kParts[] = {"precision",    "dtype",  "optimizer", "recompute", "overlap", "store",
-                                  "microbatches", "loops",  "mesh",      "unpack",    "masks",   "key_chunks",
-                                  "stages",       "split",  "schedule",  "order",     "batch",   "seq"};
+constexpr const char* kParts[] = {"precision",    "dtype", "optimizer", "recompute", "overlap", "store",
+                                  "microbatches", "loops", "mesh",      "unpack",    "masks",   "key_chunks",
+                                  "stages",       "split", "schedule",  "order",     "batch",   "seq"};
 
 std::string shortened(const Json& json, const char* part) {
   constexpr size_t kLongest = 120;

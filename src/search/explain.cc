@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/search.h"
 #include "base/error.h"
 #include "search/plan_costs.h"
+#include "search/search.h"
 #include "search/stability.h"
 
 namespace partita::search {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "model/model.h"
 #include "estimate/plan_fault.h"
+#include "model/model.h"
 
 namespace partita::search {
 

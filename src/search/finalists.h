@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "estimate/estimate.h"
 #include "estimate/cost_book.h"
+#include "estimate/estimate.h"
 #include "search/candidate.h"
 #include "search/request.h"
 

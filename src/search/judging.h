@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "estimate/estimate.h"
 #include "base/error.h"
 #include "estimate/cost_book.h"
+#include "estimate/estimate.h"
 #include "search/judge.h"
 #include "search/textbook.h"
 

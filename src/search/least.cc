@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "estimate/estimate.h"
 #include "base/error.h"
 #include "estimate/cost_book.h"
+#include "estimate/estimate.h"
 #include "search/recipes.h"
 #include "search/search.h"
 
@@ -50,7 +50,7 @@ std::vector<RecipeSpec> frugal_recipes(const SearchRequest& request, const Freed
   for (RecipeSpec& spec : all) {
     if (spec.microbatches != 1 && spec.microbatches != most[{spec.dp, spec.tp}]) continue;
     // Modules in pieces need less with the loss in pieces too, and where fewest micro-batches are alive.
-    for (RecipeSpec& pieces : in_pieces(spec, freedom, spec.schedule == "1f1b"))
+    for (RecipeSpec& pieces : in_pieces(spec, freedom, spec.schedule == kPlainSchedule))
       if (pieces.pieces == 1 || pieces.loss_pieces > 1 || !freedom.loss_pieces)
         out.push_back(std::move(pieces));
     out.push_back(std::move(spec));

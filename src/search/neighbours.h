@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "estimate/estimate.h"
-#include "plan/plan.h"
 #include "estimate/freedom.h"
+#include "plan/plan.h"
 
 namespace partita::search {
 

@@ -5,11 +5,11 @@
 #include <iterator>
 #include <set>
 
-#include "search/search.h"
 #include "base/error.h"
 #include "base/names.h"
 #include "search/judge.h"
 #include "search/judging.h"
+#include "search/search.h"
 
 namespace partita::search {
 namespace {

@@ -35,7 +35,8 @@ PricedPlan::PricedPlan(const Model& model, const Plan& plan)
 
 // Where ranks of a class lie across different links, every rank is simulated for itself.
 Trace PricedPlan::simulated(const Prices& prices) const {
-  if (auto trace = simulate::simulate(prepared_.model, folded_.program, folded_.fold, prices)) return *std::move(trace);
+  if (auto trace = simulate::simulate(prepared_.model, folded_.program, folded_.fold, prices))
+    return *std::move(trace);
   return simulate::simulate(prepared_.model, expand(folded_.program, folded_.fold), prices);
 }
 

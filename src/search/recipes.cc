@@ -12,18 +12,6 @@
 namespace partita::search {
 namespace {
 
-/// Schedules and the chunks a device may have in them, as far as they are above 0; none: one, its only way.
-/// Those with several want a full pipeline. `written`: only as its recipe is written, since a stage of it is
-/// on many devices or is passed several times, which costs by unit do not know.
-struct ScheduleRow {
-  const char* name;
-  std::array<int64_t, 4> chunks;
-  bool written = false;
-};
-constexpr ScheduleRow kScheduleRows[] = {
-    {"1f1b", {}},  {"gpipe", {}}, {"interleaved", {2, 3, 4, 6}}, {"wave", {2, 4}},
-    {"zb-h1", {}}, {"zb-v", {2}}, {"interlaced", {}, true},      {"3f1b", {}, true}};
-
 /// Stages of recipes are cut between operators, so that there may be more of them than repeated modules.
 constexpr int kMostStages = 64;
 
@@ -167,8 +155,8 @@ class Enumeration {
     return false;
   }
   bool pipelines() const {
-    return std::any_of(std::begin(kScheduleRows), std::end(kScheduleRows),
-                       [&](const ScheduleRow& row) { return schedule_open(request_, row.name); });
+    return std::any_of(schedules_.begin(), schedules_.end(),
+                       [&](const ScheduleRow* row) { return schedule_open(request_, row->name); });
   }
 
   void add(const RecipeSpec& spec) {
@@ -183,18 +171,17 @@ class Enumeration {
     }
   }
 
-  // Several passes through the same weights come back to modules that they left.
+  // Costs by unit know nothing of a stage on many devices or one that is passed several times: these only as
+  // their recipes are written. Several passes through the same weights come back to modules that they left.
   bool applies(const ScheduleRow& row) const {
-    return !row.written || (written_ && in_line_ == (std::string_view(row.name) != "3f1b"));
+    return !row.has_own_recipe() || (written_ && in_line_ == (row.passes == 1));
   }
 
-  // What others do better is not worth its estimate: more micro-batches fill a pipeline; gpipe takes as long
-  // as 1f1b and holds more.
+  // What others do better is not worth its estimate; more micro-batches fill a pipeline.
   bool idle(const ScheduleRow& row, const RecipeSpec& spec) const {
     bool could_be_full = batch_ / spec.dp >= spec.pp && !request_.pin_microbatches;
     bool asked_for = has(request_.allow, row.name) || request_.pin_schedule;
-    return (spec.microbatches < spec.pp && could_be_full) ||
-           (std::string_view(row.name) == "gpipe" && !asked_for);
+    return (spec.microbatches < spec.pp && could_be_full) || (row.outdone && !asked_for);
   }
 
   void add_schedules(RecipeSpec spec) {
@@ -202,11 +189,11 @@ class Enumeration {
       out_.push_back(spec);
       return;
     }
-    for (const ScheduleRow& row : kScheduleRows) {
+    for (const ScheduleRow* planned : schedules_) {
+      const ScheduleRow& row = *planned;
       if (!schedule_open(request_, row.name) || !applies(row) || (large_ && idle(row, spec))) continue;
       if (request_.pin_schedule && request_.pinned.schedule != row.name) continue;
-      std::string_view name = row.name;
-      if (name != "1f1b" && spec.microbatches < (name == "gpipe" ? 2 : spec.pp)) continue;
+      if (spec.microbatches < (row.least_microbatches ? row.least_microbatches : spec.pp)) continue;
       spec.schedule = row.name;
       for (int64_t chunks : chunks_of(row, spec)) {
         spec.chunks = chunks;
@@ -219,7 +206,7 @@ class Enumeration {
   std::vector<int64_t> chunks_of(const ScheduleRow& row, const RecipeSpec& spec) const {
     if (row.chunks.front() == 0) return {0};
     std::vector<int64_t> out;
-    for (int64_t chunks : row.chunks)
+    for (int chunks : row.chunks)
       if (chunks > 0 && spec.microbatches % spec.pp == 0 && chunks * spec.pp <= units_) out.push_back(chunks);
     return out;
   }
@@ -228,6 +215,7 @@ class Enumeration {
   int64_t batch_, experts_;
   bool in_line_, large_, written_;
   int units_;
+  std::vector<const ScheduleRow*> schedules_ = planned_schedules();
   std::vector<RecipeSpec> out_;
 };
 
@@ -235,7 +223,7 @@ class Enumeration {
 
 std::vector<std::string> known_ways() {
   std::vector<std::string> ways(std::begin(kOtherWays), std::end(kOtherWays));
-  for (const ScheduleRow& row : kScheduleRows) ways.emplace_back(row.name);
+  for (const ScheduleRow* row : planned_schedules()) ways.emplace_back(row->name);
   return ways;
 }
 

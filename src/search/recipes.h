@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "estimate/estimate.h"
 #include "estimate/cost_book.h"
+#include "estimate/estimate.h"
 #include "estimate/freedom.h"
 #include "search/request.h"
 

@@ -6,12 +6,12 @@
 #include <optional>
 #include <set>
 
-#include "estimate/estimate.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "estimate/device_choice.h"
+#include "estimate/estimate.h"
 #include "search/finalists.h"
 #include "search/judging.h"
-#include "base/parallel.h"
 #include "search/recipes.h"
 
 namespace partita::search {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "estimate/estimate.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "estimate/estimate.h"
 #include "search/write_plan.h"
 
 namespace partita::search {

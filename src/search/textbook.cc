@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "estimate/estimate.h"
 #include "base/error.h"
-#include "estimate/even_stages.h"
 #include "base/parallel.h"
+#include "estimate/estimate.h"
+#include "estimate/even_stages.h"
 #include "search/recipes.h"
 
 namespace partita::search {
@@ -18,7 +18,7 @@ bool stores(const Freedom& freedom, int zero) { return freedom.storings[static_c
 
 /// Schedules with stages on all devices or several passes have no more of either than this one.
 RecipeSpec as_priced(RecipeSpec spec) {
-  if (spec.schedule == "interlaced" || spec.schedule == "3f1b") spec.schedule = "1f1b";
+  if (schedule_row(spec.schedule).has_own_recipe()) spec.schedule = kPlainSchedule;
   return spec;
 }
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "plan/recipes/cut.h"
 #include "estimate/device_choice.h"
+#include "plan/recipes/cut.h"
 #include "plan/recipes/stage_patterns.h"
 
 namespace partita::search {

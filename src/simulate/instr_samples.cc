@@ -32,10 +32,7 @@ OpSample sample_of(const Model& model, const Program& program, const Instr& inst
 class Sampling {
  public:
   Sampling(const Model& model, const Program& program, int32_t rank)
-      : model_(model),
-        program_(program),
-        rank_(rank),
-        types_(program.ranks[rank], program.microbatches) {
+      : model_(model), program_(program), rank_(rank), types_(program.ranks[rank], program.microbatches) {
     for (const Load& load : program.ranks[rank].loads) types_.at(load.slot, load.microbatch) = load.type;
   }
 

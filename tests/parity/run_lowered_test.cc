@@ -4,10 +4,10 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "certify/made.h"
 #include "lower/lower.h"
 #include "model/rewrite/retype.h"
 #include "plan/recipes/recipe.h"
-#include "certify/made.h"
 #include "program/memory.h"
 #include "run/api.h"
 

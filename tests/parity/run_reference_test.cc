@@ -45,7 +45,8 @@ TEST(Reference, EqualsProgramsUnderEveryOptimizer) {
 TEST(Reference, KeepsMasterCopies) {
   Model model = captured(DType::kFloat32);
   OptimizerSpec spec{.clip = 0.01, .precision = {.grad = DType::kFloat64, .master = DType::kFloat64}};
-  VerifyReport report = verify(model, lower::lower(model, recipe(model, {.dp = 2, .optimizer = spec})), spec, 1e-3);
+  VerifyReport report =
+      verify(model, lower::lower(model, recipe(model, {.dp = 2, .optimizer = spec})), spec, 1e-3);
   EXPECT_TRUE(report.equal) << report.worst_parameter << " " << report.worst_error;
 }
 

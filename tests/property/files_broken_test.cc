@@ -12,13 +12,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "certify/certificate.h"
 #include "cluster/library.h"
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "model/fault.h"
 #include "plan/recipes/recipe.h"
 #include "profile/step.h"
-#include "certify/certificate.h"
 #include "setting.h"
 
 namespace partita::search {

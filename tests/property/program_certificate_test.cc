@@ -5,9 +5,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 #include "program_mutants.h"
 
 namespace partita::prove {

@@ -5,11 +5,11 @@
 
 #include <regex>
 
+#include "certify/certificate.h"
+#include "certify/certifier.h"
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
-#include "certify/certifier.h"
 #include "program_mutants.h"
 
 namespace partita::prove {

@@ -7,10 +7,10 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "model/rewrite/retype.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 #include "program_random_mutants.h"
 #include "run/api.h"
 #include "setting.h"
@@ -45,7 +45,8 @@ TEST_P(Soundness, WhatIsAcceptedIsRight) {
   uint64_t seed = setting("PARTITA_SEED", 1), count = setting("PARTITA_MUTANTS", 60), accepted = 0;
   for (uint64_t k = 0; k < count; ++k) {
     Program mutant = RandomMutation(seed + k)(lowered.program);
-    if (mutant == lowered.program || !certify::certify(lowered.model, lowered.atoms, mutant).empty()) continue;
+    if (mutant == lowered.program || !certify::certify(lowered.model, lowered.atoms, mutant).empty())
+      continue;
     ++accepted;
     SCOPED_TRACE(fmt::format("PARTITA_SEED={} PARTITA_MUTANTS=1", seed + k));
     VerifyReport report = partita_run_api(kRunApiVersion)

@@ -9,9 +9,9 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "schedule/evaluate.h"
 #include "schedule/search/blocks.h"
 #include "schedule/search/bound.h"
-#include "schedule/evaluate.h"
 #include "schedule/search/search.h"
 #include "schedule_problems.h"
 #include "setting.h"

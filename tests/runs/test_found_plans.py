@@ -51,3 +51,14 @@ def test_zeros_are_gathered_as_zeros(tmp_path):
     """Of a value that all pieces need whole the first piece holds all, the others zeros, on every rank."""
     verify(tmp_path, LLAMA, 2, 7, ["cp", "--merge", "lse", "--ranks", 2], {
         "loops": [pieces("model.layers.0", 4, ["model.layers.0.self_attn.q_proj.weight:0.0"])]})
+
+
+def test_a_stage_keeps_for_others_what_it_would_make_again_for_itself(tmp_path):
+    """Backward of the next stage reads what a loop of a recomputed module makes: only pieces of it were there."""
+    attention = "model.layers.0.self_attn"
+    first = ["model.embed_tokens/*", "model.layers.0.input_layernorm/*", f"{attention}.k_proj/view", f"{attention}.k_proj/mm"]
+    verify(tmp_path, LLAMA, 6, 4, ["pipeline", "--ranks", 2, "--microbatches", 3], {
+        "stages": [{"ops": first, "devices": [0]}, {"ops": ["*"], "devices": [1]}],
+        "loops": [{"name": "mb", "size": 3, "atom": "input_ids:0.0"},
+                  {"name": "piece", "size": 3, "ops": [f"{attention}.k_proj/*"], "atoms": ["input_ids:1.0"]}],
+        "recompute": [{"ops": ["model.layers.0/*", "model.layers.0.*"]}]})

@@ -83,6 +83,15 @@ def knots(root, most=2):
     return [f"{' and '.join(circle)} include each other" for circle in sorted(circles) if len(circle) > most]
 
 
+def schedules_named(root):
+    """One sentence for every name of a pipeline schedule that stands outside of src/schedule."""
+    rows = (root / "src/schedule/schedule.cc").read_text()
+    names = re.findall(r'\{\.name = "([\w-]+)"', rows)
+    python = ((path.relative_to(root).as_posix(), path.read_text()) for path in sorted((root / "python").rglob("*.py")))
+    return [f'{name} says "{schedule}"' for name, text in [*sources(root), *python] for schedule in names
+            if not name.startswith("src/schedule/") and re.search(rf'^(?!\s*//).*["\']{re.escape(schedule)}["\']', text, re.MULTILINE)]
+
+
 def component(path):
     return path.rsplit(".", 1)[0]
 
@@ -141,6 +150,9 @@ class Layers(unittest.TestCase):
         self.assertEqual(strangers(ROOT), [])
         self.assertEqual(seen_names((ROOT / NAMESPACES).read_text()), read_layers(ROOT / "layers.txt"))
 
+    def test_schedules_are_named_in_their_folder(self):
+        self.assertEqual(schedules_named(ROOT), [])
+
     def test_no_circle_of_more_than_two_files(self):
         self.assertEqual(knots(ROOT), [])
 
@@ -162,6 +174,13 @@ class Checker(unittest.TestCase):
             text = f"namespace partita {{\n{kind} Op {{\n  int line;\n}};\n}}\n"
             self.assertEqual(twice([("a.h", text), ("b.h", text), ("c.h", text.replace("partita", "other"))]),
                              ["partita::Op is defined in a.h and b.h"])
+
+    def test_a_schedule_named_elsewhere(self):
+        files = {"src/schedule/schedule.cc": '{.name = "1f1b", .make = f},\n',
+                 "src/plan/a.cc": '// {"schedule": "1f1b"}\nx = "1f1b";\n', "src/plan/b.cc": '// "1f1b"\n',
+                 "python/c.py": "x = '1f1b'\n"}
+        self.assertEqual(self.found("plan <-\n", files, schedules_named),
+                         ['src/plan/a.cc says "1f1b"', 'python/c.py says "1f1b"'])
 
     def test_an_arrow_that_nobody_uses(self):
         self.assertEqual(self.found("base <-\nmodel <- base\n", {"src/model/a.h": '#include "model/b.h"\n'}, unused),

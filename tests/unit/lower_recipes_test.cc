@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "lower_program.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 #include "program/check.h"
 
 namespace partita::prove {
@@ -46,7 +46,8 @@ TEST_P(LowerEvery, FoldsIntoClasses) {
   Prepared prepared = prepare(model, form_of(plan));
   Program whole = lower::lower(prepared, plan, log);
   FoldedProgram folded = lower_folded(prepared, plan);
-  EXPECT_EQ(certify::certify(prepared.model, prepared.atoms, folded.program, folded.fold), std::vector<std::string>{});
+  EXPECT_EQ(certify::certify(prepared.model, prepared.atoms, folded.program, folded.fold),
+            std::vector<std::string>{});
   Program expanded = expand(folded.program, folded.fold);
   EXPECT_EQ(expanded.types, whole.types);
   expect_same(expanded, whole);

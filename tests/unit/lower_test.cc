@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "certify/certificate.h"
 #include "lower/convert.h"
 #include "lower_program.h"
 #include "model/build/build.h"
 #include "plan/design.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 #include "program/check.h"
 #include "program/memory.h"
 #include "program/walk.h"
@@ -25,7 +25,8 @@ TEST(Lower, GradientsComputedAfterTheLoopFromSeveralStages) {
   for (const char* schedule : {"1f1b", "chimera", "zb-h1"}) {
     Lowered lowered =
         lower::lower(model, recipe(model, {.dp = 2, .pp = 2, .microbatches = 2, .schedule = schedule}));
-    EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{}) << schedule;
+    EXPECT_EQ(certify::certify(lowered.model, lowered.atoms, lowered.program), std::vector<std::string>{})
+        << schedule;
   }
 }
 
@@ -145,7 +146,8 @@ TEST(Lower, SequenceParallelGathersWhatIsLess) {
   Model model = build_model(
       R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 32, "n_positions": 4})",
       "config.json", {.batch = 64, .seq = 4});
-  Lowered lowered = lower::lower(model, recipe(model, {.dp = 16, .tp = 2, .sequence = true, .microbatches = 2}));
+  Lowered lowered =
+      lower::lower(model, recipe(model, {.dp = 16, .tp = 2, .sequence = true, .microbatches = 2}));
   const Program& program = lowered.program;
   int64_t weight = 16 * 64, sums = 0;
   for (const Body& body : program.bodies)
@@ -301,7 +303,8 @@ TEST(Lower, WhatIsKeptOfAModuleIsNotMadeAgain) {
     Model model = captured(name);
     auto lowered = [&](const RecipeSpec& spec) {
       Lowered out = lower::lower(model, recipe(model, spec));
-      EXPECT_EQ(certify::certify(out.model, out.atoms, out.program), std::vector<std::string>{}) << summary(spec);
+      EXPECT_EQ(certify::certify(out.model, out.atoms, out.program), std::vector<std::string>{})
+          << summary(spec);
       std::map<std::string, int> ops;
       for (const Body& body : out.program.bodies)
         for (const Instr& instr : body.instrs)

@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
+#include "certify/certificate.h"
 #include "layout/atoms.h"
 #include "lower/lower.h"
 #include "lower/unmade.h"
 #include "model/build/build.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 
 namespace partita::prove {
 namespace {

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "lower_program.h"
 #include "plan/fit.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 
 namespace partita::prove {
 namespace {

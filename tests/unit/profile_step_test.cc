@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cluster/library.h"
+#include "cost/sampled.h"
 #include "model_small.h"
 #include "profile/eager.h"
-#include "cost/sampled.h"
 #include "profile/step.h"
 
 namespace partita::profile {

@@ -1,9 +1,8 @@
-#include "cost/cost.h"
-
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "cluster/library.h"
+#include "cost/cost.h"
 #include "cost/op_seconds.h"
 
 namespace partita::cost {

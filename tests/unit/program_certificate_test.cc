@@ -248,7 +248,8 @@ TEST(Certificate, TellsADeadlock) {
 
 TEST(Certificate, SeesACollectiveThatOneRankLeavesOut) {
   SmallProgram small = grid_program(2, 1, 1);
-  EXPECT_FALSE(certify::certify(small.model, small.atoms, *mutants::missing_on_one_rank(small.program)).empty());
+  EXPECT_FALSE(
+      certify::certify(small.model, small.atoms, *mutants::missing_on_one_rank(small.program)).empty());
 }
 
 // --- A bias beside a cut sum: exactly one rank adds it ---

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 
 namespace partita::prove {
 namespace {
@@ -45,7 +45,8 @@ TEST(FoldFile, ComesBackAsItWas) {
     FoldedProgram back = parse_folded(text, prepared.model, "p.json");
     EXPECT_EQ(back, folded);
     EXPECT_EQ(to_json(back, prepared.model), text);
-    EXPECT_EQ(certify::certify(prepared.model, prepared.atoms, back.program, back.fold), std::vector<std::string>{});
+    EXPECT_EQ(certify::certify(prepared.model, prepared.atoms, back.program, back.fold),
+              std::vector<std::string>{});
   }
 }
 

@@ -1,11 +1,11 @@
 // Wrong programs that program_fuzz found accepted, one rule each, and the programs they were made from.
 #include <gtest/gtest.h>
 
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "model/rewrite/retype.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 
 namespace partita::prove {
 namespace {
@@ -22,8 +22,9 @@ TEST(Holes2, ClassesOfAGroupOutOfMeshOrder) {
   EXPECT_EQ(first(certify::certify(prepared.model, prepared.atoms, program, fold)), "");
   std::swap(fold.classes.front().coordinates, fold.classes.back().coordinates);
   EXPECT_NE(first(certify::certify(prepared.model, prepared.atoms, expand(program, fold))), "");
-  EXPECT_NE(first(certify::certify(prepared.model, prepared.atoms, program, fold)).find("in the order of the mesh"),
-            std::string::npos);
+  EXPECT_NE(
+      first(certify::certify(prepared.model, prepared.atoms, program, fold)).find("in the order of the mesh"),
+      std::string::npos);
 }
 
 /// Two replicas that end at gradients.
@@ -112,8 +113,9 @@ TEST(Holes2, AMasterCopyRoundedToHalf) {
   there.types = {type_of(lowered.program, rounded)};
   Instr back{.kind = InstrKind::kCast, .in = {half}, .out = {master}, .types = {whole}, .drop = {half}};
   body->instrs.insert(body->instrs.begin() + static_cast<int64_t>(at) + 1, {there, back});
-  EXPECT_NE(first(certify::certify(lowered.model, lowered.atoms, lowered.program)).find("which keeps its dtype"),
-            std::string::npos);
+  EXPECT_NE(
+      first(certify::certify(lowered.model, lowered.atoms, lowered.program)).find("which keeps its dtype"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "certify/coverage.h"
 #include "model/row.h"
 #include "model/seed.h"
-#include "certify/coverage.h"
 #include "program/span.h"
 #include "program_net.h"
 

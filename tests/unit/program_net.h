@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "certify/certificate.h"
 #include "lower/lower.h"
 #include "plan/recipes/recipe.h"
-#include "certify/certificate.h"
 
 namespace partita::prove {
 

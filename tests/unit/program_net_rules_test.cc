@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "../property/program_mutants.h"
-#include "model/seed.h"
 #include "certify/collective.h"
+#include "model/seed.h"
 #include "program_net.h"
 
 namespace partita::prove {
@@ -204,7 +204,8 @@ TEST(Sentences, OfClasses) {
     Prepared prepared = prepare(model, form_of(plan));
     FoldedProgram folded = lower_folded(prepared, plan);
     change(folded);
-    std::vector<std::string> wrong = certify::certify(prepared.model, prepared.atoms, folded.program, folded.fold);
+    std::vector<std::string> wrong =
+        certify::certify(prepared.model, prepared.atoms, folded.program, folded.fold);
     return wrong.empty() ? "nothing" : wrong[0];
   };
   EXPECT_EQ(said({.dp = 2, .optimizer = sgd()}, [](FoldedProgram& f) { f = with_halves(f, 0); }), "nothing");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cluster/library.h"
+#include "estimate/shrink.h"
 #include "lower/lower.h"
 #include "model/build/build.h"
 #include "search/batch_sweep.h"
@@ -10,7 +11,6 @@
 #include "search/least.h"
 #include "search/objective.h"
 #include "search/search.h"
-#include "estimate/shrink.h"
 #include "search/stability.h"
 #include "search/write_plan.h"
 #include "simulate/simulate.h"
@@ -152,7 +152,8 @@ TEST(Simulate, ClassesThatLieAcrossNodesAreNotOne) {
   Plan plan = recipe(model, {.dp = 3, .tp = 2});
   Prepared prepared = prepare(model, form_of(plan));
   FoldedProgram folded = lower_folded(prepared, plan);
-  EXPECT_FALSE(simulate::simulate(prepared.model, folded.program, folded.fold, Prices(read_cluster("2x3xA100-80GB"))));
+  EXPECT_FALSE(
+      simulate::simulate(prepared.model, folded.program, folded.fold, Prices(read_cluster("2x3xA100-80GB"))));
 }
 
 bool fits(const Model& model, SearchRequest request, const char* cluster = nullptr) {
@@ -268,7 +269,8 @@ TEST(Search, OverlapsWhereThatIsFaster) {
   Plan plain = best.plan;
   plain.overlap = false;
   Lowered lowered = lower::lower(model, plain);
-  EXPECT_GT(simulate::simulate(lowered.model, lowered.program, request.prices).step_seconds, best.step_seconds);
+  EXPECT_GT(simulate::simulate(lowered.model, lowered.program, request.prices).step_seconds,
+            best.step_seconds);
   request.prices = Prices(read_cluster("4xcpu"));
   for (const Candidate& candidate : search(model, request).fitting) EXPECT_FALSE(candidate.plan.overlap);
 }

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <queue>
 
-#include "choose/resource_prices.h"
 #include "choose/graph/elimination.h"
 #include "choose/graph/polish.h"
+#include "choose/resource_prices.h"
 
 namespace partita::choose {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "choose/resource_prices.h"
 #include "choose/graph/free_search.h"
 #include "choose/graph/most_finite.h"
 #include "choose/graph/polish.h"
+#include "choose/resource_prices.h"
 
 namespace partita::choose {
 namespace {

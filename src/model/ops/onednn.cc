@@ -41,9 +41,7 @@ bool any_other(const std::vector<int64_t>& values, int64_t than) {
   return std::any_of(values.begin(), values.end(), [&](int64_t value) { return value != than; });
 }
 
-Bytes blocked(const Shape& shape) {
-  return bytes_of({shape[0], blocks(shape[1]), pixels(shape)});
-}
+Bytes blocked(const Shape& shape) { return bytes_of({shape[0], blocks(shape[1]), pixels(shape)}); }
 
 // From the first to the last place that a window reads.
 int64_t extent(const Convolution& c, size_t d) { return at(c.dilation, d) * (c.weight[d] - 1) + 1; }
@@ -53,8 +51,7 @@ int64_t extent(const Convolution& c, size_t d) { return at(c.dilation, d) * (c.w
 bool is_unusual(const Convolution& c, bool depthwise) {
   if ((c.groups > 1 && !depthwise) || any_other(c.dilation, 1)) return true;
   for (size_t d = 2; d < c.weight.size(); ++d)
-    if (at(c.padding, d) > extent(c, d) / 2 || c.weight[d] >= kWideWindow ||
-        c.image[d] < extent(c, d))
+    if (at(c.padding, d) > extent(c, d) / 2 || c.weight[d] >= kWideWindow || c.image[d] < extent(c, d))
       return true;
   return false;
 }
@@ -104,8 +101,7 @@ bool OneDnnConvolution::stays_plain(int64_t least, int64_t most) const {
 // ones may write the channels of a place together: a copy with the same strides, and a dense one.
 Bytes OneDnnConvolution::making_result() const {
   bool plain = stays_plain(1, 7);
-  Bytes direct =
-      (plain ? 0 : image_blocks_) + weight_blocks(c_, in_, out_, plain) + result_blocks_ + small_;
+  Bytes direct = (plain ? 0 : image_blocks_) + weight_blocks(c_, in_, out_, plain) + result_blocks_ + small_;
   Bytes after = depthwise_ ? std::max(3 * result_, result_blocks_ + result_) : result_blocks_ + result_;
   return std::max({direct, after, unusual_ ? result_ + columns_ : 0});
 }

@@ -4,8 +4,8 @@
 #include <tuple>
 
 #include "model/attention_kernels.h"
-#include "model/rewrite/op_writer.h"
 #include "model/ops/common.h"
+#include "model/rewrite/op_writer.h"
 
 namespace partita::model {
 namespace {

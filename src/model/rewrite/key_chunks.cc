@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "model/attention_kernels.h"
+#include "model/ops/common.h"
 #include "model/rewrite/causal_masks.h"
 #include "model/rewrite/op_writer.h"
-#include "model/ops/common.h"
 
 namespace partita::model {
 namespace {
@@ -56,9 +56,7 @@ struct ChunkMask {
 
 class Chunker {
  public:
-  Chunker(const Model& model, int64_t chunks) : in_(model), out_(model), chunks_(chunks) {
-    out_.ops.clear();
-  }
+  Chunker(const Model& model, int64_t chunks) : in_(model), out_(model), chunks_(chunks) { out_.ops.clear(); }
 
   Model run() {
     bool any = false;
@@ -187,10 +185,9 @@ class Chunker {
     if (sum_dtype != write.dtype(q)) weights = write.cast("chunks.weight", weights, write.dtype(q));
     Shape beside = write.shape(weights);
     beside.push_back(1);
-    TensorId weighted =
-        write.elementwise("chunks.weighted", "aten.mul.Tensor",
-                          {Arg::of(spread(write, "out", made[0], s)),
-                           Arg::of(write.view("chunks.weight.beside", weights, beside))});
+    TensorId weighted = write.elementwise("chunks.weighted", "aten.mul.Tensor",
+                                          {Arg::of(spread(write, "out", made[0], s)),
+                                           Arg::of(write.view("chunks.weight.beside", weights, beside))});
     settle(write, "out", write.reduce("merge.out", "aten.sum.dim_IntList", weighted, kFirst, false),
            op.outputs[0]);
     out_.ops.back().name = op.name;
@@ -296,8 +293,8 @@ class Chunker {
       turned = write.expand("chunks.wide", turned, {chunks_, s.batch, shape[1], shape[2], s.chunk});
     out.scores = grouped(write, "score", write.copy("chunks.dense", turned), out.beside);
     TensorId best = write.reduce("chunks.best", "aten.amax.default", turned, 4, false);
-    TensorId none = write.compare("chunks.none", "aten.lt.Scalar",
-                                  {Arg::of(best), number(lowest(write.dtype(given)))});
+    TensorId none =
+        write.compare("chunks.none", "aten.lt.Scalar", {Arg::of(best), number(lowest(write.dtype(given)))});
     TensorId one = write.cast("chunks.one", none, sums);
     out.unseen =
         write.elementwise("chunks.unseen", "aten.mul.Tensor", {Arg::of(one), number(hidden_score(sums))});

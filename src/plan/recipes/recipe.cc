@@ -8,9 +8,9 @@
 #include "base/names.h"
 #include "layout/packed.h"
 #include "layout/unpack.h"
+#include "model/products.h"
 #include "model/rewrite/decompose.h"
 #include "model/rewrite/key_chunks.h"
-#include "model/products.h"
 #include "model/rewrite/retype.h"
 #include "plan/recipes/cut.h"
 #include "plan/recipes/interlaced_stages.h"
@@ -56,8 +56,7 @@ std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
   Schedule schedule = spec.order.empty()
                           ? make_schedule(spec.schedule, {.devices = static_cast<int>(spec.pp),
                                                           .microbatches = static_cast<int>(spec.microbatches),
-                                                          .chunks = static_cast<int>(spec.chunks),
-                                                          .waves = static_cast<int>(spec.chunks / 2)})
+                                                          .chunks = static_cast<int>(spec.chunks)})
                           : parse_csv(fmt::format("{}\n", fmt::join(spec.order, "\n")), "order");
   if (schedule.devices != spec.pp)
     input_error("recipe: the order is of {} devices, the pipeline has {}", schedule.devices, spec.pp);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/recipes/module_rules.h"
 #include "plan/plan.h"
+#include "plan/recipes/module_rules.h"
 
 namespace partita::plan {
 
@@ -27,7 +27,7 @@ struct RecipeSpec {
   Keep keep = Keep::kNothing;    // and from what of them is kept
   bool overlap = false;          // sums and gathers over dp run beside computing
   int64_t microbatches = 1;
-  std::string schedule = "1f1b";
+  std::string schedule = std::string(kPlainSchedule);
   int64_t chunks = 0;              // stages a device, for schedules that take any; 0: as it likes
   std::vector<std::string> order;  // rows of a schedule of one's own instead of a named one
   OptimizerSpec optimizer;

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "schedule/search/bound.h"
 #include "schedule/flow.h"
 #include "schedule/list_schedule.h"
+#include "schedule/search/bound.h"
 #include "schedule/search/problem.h"
 
 namespace partita::schedule {

@@ -4,10 +4,10 @@
 #include <map>
 
 #include "base/error.h"
+#include "schedule/list_schedule.h"
 #include "schedule/search/blocks.h"
 #include "schedule/search/bound.h"
 #include "schedule/search/exact.h"
-#include "schedule/list_schedule.h"
 #include "schedule/search/pace.h"
 #include "schedule/search/policies.h"
 #include "schedule/search/polish.h"

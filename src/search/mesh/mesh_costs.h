@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "layout/layout.h"
 #include "cost/prices.h"
+#include "layout/layout.h"
 
 namespace partita::search {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "plan/transform.h"
 #include "cost/prices.h"
+#include "plan/transform.h"
 
 namespace partita::search {
 

@@ -2,10 +2,10 @@
 
 #include <optional>
 
+#include "choose/graph/search.h"
 #include "profile/memory.h"
 #include "search/mesh/mesh_fold.h"
 #include "search/mesh/mesh_options.h"
-#include "choose/graph/search.h"
 
 namespace partita::search {
 
