@@ -16,6 +16,7 @@ from .cached import kept_formulas
 from .eager_forms import EAGER_FORMS
 from .errors import InputError
 from .explain import current_line, explained
+from .gradients import Gradients, check_hooks, check_inputs
 from .huggingface import traceable
 from .inputs import Inputs, arguments_of, check_module
 from .known import Known
@@ -65,6 +66,9 @@ def _captured(module, batch, loss, bake, progress, infer, train):
     check_module(module)
     inputs = Inputs(module, batch, train)
     check_apart(inputs.params, inputs.buffers)
+    if train:
+        check_hooks(inputs.params)
+        check_inputs(inputs.batch)
     if bake:
         inputs.check_values()
     reporter = Progress(progress)
@@ -130,12 +134,13 @@ def _trace(module, inputs, loss, recorder, bake, kept, formulas):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}
         args, keywords, rest = arguments_of(module, batch, loss)
         state = {**params, **buffers}
-        places = Places(state.copy())
+        places, left = Places(state.copy()), Gradients(state, inputs.params, inputs.buffers)
         # As torch.func.functional_call, but until backward ends: a checkpoint runs its part of the module again there.
         with _reparametrize_module(module, state, tie_weights=True):
             output = module(*args, **keywords)
             places.check()
             value = _loss_of(output, batch, rest, loss, module)
+            left.check()
             if loss is None:
                 recorder.loss_inside_module()
             if not inputs.train:
@@ -144,6 +149,7 @@ def _trace(module, inputs, loss, recorder, bake, kept, formulas):
             recorder.begin_backward(value)
             with torch.autocast("cpu", enabled=False):  # the usual place of backward() is after the block of autocast
                 gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
+            left.check()
             kept.check_tied(module)
         # A module may put a new tensor in the place of a buffer.
         after = {name: state[name] for name in buffers}

@@ -5,6 +5,7 @@ import weakref
 import torch
 
 from .errors import InputError
+from .gradients import check_hooks
 
 NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "dampening", "nesterov")
 MASTER = "master"  # beside torch's own states, where training keeps float32 copies
@@ -67,16 +68,13 @@ def describe(optimizer, module: torch.nn.Module) -> dict:
         for setting in row.off:
             if group.get(setting):
                 raise InputError(where, f"{setting} is set", "leave it off")
-        for parameter in group["params"]:
-            if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
-                raise InputError(where, "one of its parameters has a hook on its gradient, which ranks do not call",
-                                 "remove the hook; clip= clips gradients")
         if group.get("decoupled_weight_decay") and row.name == "adam":
             raise InputError(where, "decoupled_weight_decay is set", "use torch.optim.AdamW")
         if row.name == "adamw" and not group.get("decoupled_weight_decay", True):
             raise InputError(where, "decoupled_weight_decay is not set", "use torch.optim.Adam")
     _check_called(optimizer)
     _check_covers(where, optimizer, module)
+    check_hooks(dict(module.named_parameters()))
     return settings_of(optimizer, module)
 
 

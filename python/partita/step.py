@@ -7,9 +7,10 @@ import weakref
 
 import torch
 
-from .batches import batch_of, check_form, check_tensors, form_of, tokens_of
+from .batches import batch_of, check_form, check_tensors, form_of, tensors_of, tokens_of
 from .errors import InputError, RunError
 from .exclusive import exclusive
+from .gradients import check_inputs
 from .guard import Taken, owner_of
 from .metrics import Metrics
 from .model import Model
@@ -60,6 +61,7 @@ class Step:
         give their batches as one: micro-batches are part of the plan.
         """
         batch = self._checked(args, kwargs)
+        check_inputs(tensors_of(batch))
         self._take_again()
         self._session = self._shapes.switch(self._session, self._key(batch), batch, self._given)
         named = self._shapes.model.named(batch)

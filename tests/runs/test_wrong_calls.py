@@ -38,6 +38,16 @@ def net():
     return nn.Sequential(nn.Linear(6, 4))
 
 
+def begun(**options):
+    module = net()
+    return partita.parallelize(module, (X, Y), adamw(module), ranks=2, loss=nn.CrossEntropyLoss(), **options)
+
+
+def hooked(module):
+    module[0].weight.register_post_accumulate_grad_hook(print)
+    return module
+
+
 X, Y = torch.randn(8, 6), torch.randint(0, 4, (8,))
 
 WRONG = {
@@ -89,6 +99,12 @@ WRONG = {
     "state of another kind": (stepping(lambda step: step.load_state_dict([])), "give what step.state_dict"),
     "unknown recipe": (lambda: partita.recipe("dpp", partita.capture(lm(), batch()), ranks=2), "dpp.*did you mean"),
     "more ranks than samples": (lambda: plan_of_five(), "cannot feed 5 pieces"),
+    "input that asks for gradients": (lambda: partita.capture(net(), (X.clone().requires_grad_(), Y), nn.CrossEntropyLoss()),
+                                      r"batch input: it requires a gradient.*give it with .detach\(\)"),
+    "later input that asks for gradients": (lambda: begun()(X * torch.ones(6, requires_grad=True), Y),
+                                            r"batch 0: it requires a gradient.*give it with .detach\(\)"),
+    "hook on a parameter, captured alone": (lambda: partita.capture(hooked(net()), (X, Y), nn.CrossEntropyLoss()),
+                                            "0.weight: it has a hook on its gradient, which ranks do not call; remove"),
     "file name of a model": (lambda: partita.capture(lm(), batch()).save("model.json"), "call it model.model.json"),
 }
 
