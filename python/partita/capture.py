@@ -16,13 +16,14 @@ from .cached import kept_formulas
 from .eager_forms import EAGER_FORMS
 from .errors import InputError
 from .explain import current_line, explained
-from .gradients import Gradients, check_hooks, check_inputs
+from .gradients import Gradients, check_dense, check_hooks, check_inputs
 from .huggingface import traceable
 from .inputs import Inputs, arguments_of, check_module
 from .known import Known
 from .losses import apply_loss, find_loss
 from .memory import Kept, Places, check_apart, check_constants_stay, check_named, name_of
 from .model import Model
+from .norms import check_norms
 from .origins import RANDOM, ROOT, Origin, Recorder, attach
 from .progress import Progress
 from .random import DRAWS, STATE, Draws, draws, refuse_others
@@ -69,6 +70,7 @@ def _captured(module, batch, loss, bake, progress, infer, train):
     if train:
         check_hooks(inputs.params)
         check_inputs(inputs.batch)
+        check_norms(module)
     if bake:
         inputs.check_values()
     reporter = Progress(progress)
@@ -150,6 +152,7 @@ def _trace(module, inputs, loss, recorder, bake, kept, formulas):
             with torch.autocast("cpu", enabled=False):  # the usual place of backward() is after the block of autocast
                 gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
             left.check()
+            check_dense(dict(zip(trainable, gradients)))
             kept.check_tied(module)
         # A module may put a new tensor in the place of a buffer.
         after = {name: state[name] for name in buffers}

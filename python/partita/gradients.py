@@ -1,5 +1,7 @@
 """Gradients that forward leaves beside those of the loss, and hooks on gradients: a step has neither."""
 
+import torch
+
 from .errors import InputError
 
 
@@ -18,6 +20,14 @@ def check_inputs(batch: dict):
             raise InputError(f"batch {name}", "it requires a gradient, which a step does not compute",
                              "give it with .detach(); gradients that forward itself reads start at .requires_grad_() in "
                              "forward")
+
+
+def check_dense(gradients: dict):
+    """gradients: by parameter; None where it has none."""
+    for name, gradient in gradients.items():
+        if gradient is not None and gradient.layout is not torch.strided:
+            raise InputError(name, f"its gradient is a sparse tensor ({gradient.layout}), which ranks do not add",
+                             "make the embedding with sparse=False")
 
 
 class Gradients:
