@@ -12,8 +12,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils.stateless import _reparametrize_module
 
 from .apart import results_apart
+from .batches import tensors_of
 from .cached import kept_formulas
 from .eager_forms import EAGER_FORMS
+from .elsewhere import check_arrays
 from .errors import InputError
 from .explain import current_line, explained
 from .gradients import Gradients, check_dense, check_hooks, check_inputs
@@ -27,9 +29,11 @@ from .norms import check_norms
 from .origins import RANDOM, ROOT, Origin, Recorder, attach
 from .progress import Progress
 from .random import DRAWS, STATE, Draws, draws, refuse_others
-from .same_graph import same_graph
+from .recording import Recording
+from .same_graph import constants_of, same_graph
 from .scripted import scripted_as_written
 from .stated_dtypes import state_dtypes
+from .steady import check_moving, differs
 from .untouched import Attributes, clear_caches, untouched
 from .writer import write
 
@@ -67,6 +71,7 @@ def _captured(module, batch, loss, bake, progress, infer, train):
     check_module(module)
     inputs = Inputs(module, batch, train)
     check_apart(inputs.params, inputs.buffers)
+    check_arrays(module, {**inputs.params, **inputs.buffers})
     if train:
         check_hooks(inputs.params)
         check_inputs(inputs.batch)
@@ -97,30 +102,50 @@ def _captured(module, batch, loss, bake, progress, infer, train):
 
 
 def _traced_for_good(module, inputs, loss, recorder, bake, kept):
-    """Every call of forward gives this graph: where it changes attributes, a second one was looked at."""
-    before = Attributes(module)
-    formulas = {}
-    graph = _trace(module, inputs, loss, recorder, bake, kept, formulas)
-    if changed := before.changed():
+    """Every call of forward gives this graph, as far as a second one tells: it makes the same ops, or the same graph."""
+    before, formulas, calls = Attributes(module), {}, []
+    graph = _trace(module, inputs, loss, recorder, bake, kept, formulas, calls)
+    constants = constants_of(graph)
+    changed, first = before.changed(), Attributes(module)
+    path = _parts(module, inputs, loss, recorder, bake, calls[0])
+    if changed or path:
         try:
             recorder.begin()
             clear_caches()
-            again = _trace(module, inputs, loss, recorder, bake, Kept(module), {})
+            again = _trace(module, inputs, loss, recorder, bake, Kept(module), {}, [])
         except Exception as error:
-            raise _differs(changed) from error
-        if not same_graph(graph, again, formulas):
-            raise _differs(changed)
+            raise differs(changed, path) from error
+        if not same_graph(graph, constants, again, formulas):
+            raise differs(changed, path)
+        check_moving(module, first, lambda: _recorded(module, inputs, loss, recorder, bake))
     return graph
 
 
-def _differs(changed):
-    names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
-    return InputError(names, "forward changes this, and the second call of forward does something else than the first",
-                      "keep it as a tensor with register_buffer; if only the first call differs, call the module once before")
+def _parts(module, inputs, loss, recorder, bake, first):
+    """Where a second call makes other ops than the first; only a trace tells whether they matter."""
+    try:
+        return first.differs(_recorded(module, inputs, loss, recorder, bake))
+    except Exception:
+        return recorder.path
 
 
-def _trace(module, inputs, loss, recorder, bake, kept, formulas):
-    """formulas: gets those of the constants that the trace leaves in the module."""
+def _recorded(module, inputs, loss, recorder, bake):
+    """The ops of forward and loss, called once more."""
+    recorder.begin()
+    clear_caches()
+    values = [value.detach() for value in inputs.fakes]
+    params, buffers, batch = inputs.split(values)
+    params = {name: value.requires_grad_(inputs.train and inputs.params[name].requires_grad) for name, value in params.items()}
+    args, keywords, rest = arguments_of(module, batch, loss)
+    state, known = {**params, **buffers}, Known(zip(values, inputs.real) if bake else ())
+    calls = Recording([*state.values(), *tensors_of(batch).values()], lambda: recorder.path)
+    with torch.set_grad_enabled(inputs.train), known, _reparametrize_module(module, state, tie_weights=True), calls:
+        _loss_of(module(*args, **keywords), batch, rest, loss, module)
+    return calls
+
+
+def _trace(module, inputs, loss, recorder, bake, kept, formulas, calls):
+    """formulas: gets those of the constants that the trace leaves in the module. calls: gets the ops of forward and loss."""
     trainable = [name for name, p in inputs.params.items() if p.requires_grad and inputs.train]
     if inputs.train and not trainable:
         raise InputError(type(module).__name__, "no parameter requires a gradient", "set requires_grad on some")
@@ -136,12 +161,14 @@ def _trace(module, inputs, loss, recorder, bake, kept, formulas):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}
         args, keywords, rest = arguments_of(module, batch, loss)
         state = {**params, **buffers}
-        places, left = Places(state.copy()), Gradients(state, inputs.params, inputs.buffers)
+        places, left = Places(params, buffers), Gradients(state, inputs.params, inputs.buffers)
         # As torch.func.functional_call, but until backward ends: a checkpoint runs its part of the module again there.
+        calls.append(Recording([*state.values(), *tensors_of(batch).values()], lambda: recorder.path))
         with _reparametrize_module(module, state, tie_weights=True):
-            output = module(*args, **keywords)
-            places.check()
-            value = _loss_of(output, batch, rest, loss, module)
+            with calls[-1]:
+                output = module(*args, **keywords)
+                places.check(module)
+                value = _loss_of(output, batch, rest, loss, module)
             left.check()
             if loss is None:
                 recorder.loss_inside_module()
