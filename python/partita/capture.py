@@ -87,7 +87,6 @@ def _captured(module, batch, loss, bake, progress, infer, train):
         kept = Kept(module)
         graph = _traced_for_good(module, inputs, loss, recorder, bake, kept)
         refuse_others(graph)
-        check_constants_stay(graph, module)
         with torch.autocast("cpu", enabled=False):
             graph = _functionalise(graph, inputs, reporter)
     reporter.end()
@@ -102,30 +101,32 @@ def _captured(module, batch, loss, bake, progress, infer, train):
 
 
 def _traced_for_good(module, inputs, loss, recorder, bake, kept):
-    """Every call of forward gives this graph, as far as a second one tells: it makes the same ops, or the same graph."""
+    """Every call of forward gives this graph, as far as a second and a third one tell."""
     before, formulas, calls = Attributes(module), {}, []
     graph = _trace(module, inputs, loss, recorder, bake, kept, formulas, calls)
-    constants = constants_of(graph)
-    changed, first = before.changed(), Attributes(module)
-    path = _parts(module, inputs, loss, recorder, bake, calls[0])
-    if changed or path:
-        try:
-            recorder.begin()
-            clear_caches()
-            again = _trace(module, inputs, loss, recorder, bake, Kept(module), {}, [])
-        except Exception as error:
-            raise differs(changed, path) from error
-        if not same_graph(graph, constants, again, formulas):
-            raise differs(changed, path)
-        check_moving(module, first, lambda: _recorded(module, inputs, loss, recorder, bake))
+    check_constants_stay(graph, module)
+    constants, changed, first = constants_of(graph), before.changed(), Attributes(module)
+    path = None if changed else _parts(module, inputs, loss, recorder, bake, calls)
+    if not changed and not path:
+        return graph
+    try:
+        recorder.begin()
+        clear_caches()
+        again = _trace(module, inputs, loss, recorder, bake, Kept(module), {}, calls)
+    except Exception as error:
+        raise differs(changed, path) from error
+    if not same_graph(graph, constants, again, formulas) or len(calls) > 2 and calls[1].differs(calls[2]):
+        raise differs(changed, path)
+    check_moving(module, first, lambda: _recorded(module, inputs, loss, recorder, bake))
     return graph
 
 
-def _parts(module, inputs, loss, recorder, bake, first):
-    """Where a second call makes other ops than the first; only a trace tells whether they matter."""
+def _parts(module, inputs, loss, recorder, bake, calls):
+    """Where a second call makes other ops than the first; only a trace tells whether they matter. calls: gets it."""
     try:
-        return first.differs(_recorded(module, inputs, loss, recorder, bake))
-    except Exception:
+        calls.append(_recorded(module, inputs, loss, recorder, bake))
+        return calls[0].differs(calls[1])
+    except Exception:  # what needs a trace to run
         return recorder.path
 
 

@@ -4,6 +4,8 @@ A stand-in keeps shape and dtype and costs one element: its sizes can be read, w
 it gives NaN. A module whose weights silently stay old would be worse than one that cannot be used.
 """
 
+import contextlib
+
 import torch
 
 from .elsewhere import held_elsewhere
@@ -83,8 +85,23 @@ class Taken:
 
     def take(self):
         """Puts stand-ins into the module; nobody but the caller has the values then."""
-        guard = Guard(self.owner)
         self.held = held_elsewhere(self.tensors)
+        self._stand_in()
+
+    @contextlib.contextmanager
+    def lent(self, values: dict):
+        """The module holds `values` for a moment. Memory in which others lie is left alone; what is done to them is lost
+        unless it is read inside."""
+        held, self.held = self.held, {}
+        self.give(values)
+        try:
+            yield
+        finally:
+            self._stand_in()
+            self.held = held
+
+    def _stand_in(self):
+        guard = Guard(self.owner)
         for name, tensor in self.tensors.items():
             tensor.grad = None
             self.stand_ins[name] = tensor.data = _stand_in(tensor)
@@ -105,7 +122,7 @@ class Taken:
             tensor.data = self.held[name].copy_(values[name]) if name in self.held else values[name]
             delattr(tensor, OWNER)
         self.stand_ins.clear()
-        self.held.clear()
+        self.held = {}
         for handle in self.handles:
             handle.remove()
         self.handles = []

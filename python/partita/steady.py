@@ -23,7 +23,7 @@ def check_moving(module, before: Attributes, call):
 
     before: the attributes before the last call. call: makes another one.
     """
-    moving = before.changed()
+    moving = before.moved()
     if not moving:
         return
     watch = Watch(module, moving)

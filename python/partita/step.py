@@ -248,11 +248,8 @@ class Step:
     @contextlib.contextmanager
     def _given(self, lasting=None):
         """The module holds its parameters for a moment; what happens to them there is lost unless it is read there."""
-        self._taken.give((lasting or self._lasting())["tensors"])
-        try:
+        with self._taken.lent((lasting or self._lasting())["tensors"]):
             yield
-        finally:
-            self._taken.take()
 
     def _measured(self, report, batch) -> Metrics:
         rates = [float(group["lr"]) for group in self._optimizer.param_groups]

@@ -87,3 +87,13 @@ def test_memory_that_nobody_else_holds_is_let_go():
 def test_an_array_in_the_memory_of_a_buffer_is_refused():
     with pytest.raises(partita.InputError, match=r"^array: it is an array in the memory of mean.*clone\(\)"):
         partita.capture(InAnArray(), (X, Y), LOSS)
+
+
+def test_a_saved_state_is_a_copy():
+    module = Viewed()
+    step = started(module)
+    saved = step.state_dict()["model"]
+    before = {name: value.clone() for name, value in saved.items()}
+    step(X, Y)
+    step.module()
+    torch.testing.assert_close(saved, before, rtol=0, atol=0)

@@ -13,7 +13,7 @@ LOOKS = "changes this in every call and looks at it.*register_buffer, or count i
 OUTSIDE = f"{OTHER}.*outside of the module's attributes"
 
 
-@odd(capture=rf"n\b.*{OTHER}")
+@odd(capture=f"^n: .*{LOOKS}")
 class ThirdCallDiffers(Net):
     def more(self):
         self.n = 0
@@ -87,6 +87,13 @@ class CountsInAGlobal(Net):
     def odd(self, h):
         CALLS[0] += 1
         return h * CALLS[0]
+
+
+@odd(capture=OUTSIDE)
+class TakesTurnsByAGlobal(Net):
+    def odd(self, h):
+        CALLS[0] += 1
+        return h.sin() if CALLS[0] % 2 else h
 
 
 @odd(capture=OUTSIDE)
