@@ -36,6 +36,11 @@ def check_tensors(batch):
                              "turn it into a tensor with torch.from_numpy(array)")
 
 
+def tensors_of(batch) -> dict:
+    items = batch.items() if isinstance(batch, Mapping) else enumerate(batch)
+    return {name: value for name, value in items if isinstance(value, torch.Tensor)}
+
+
 def _hint(batch):
     return ", an array that is not torch's" if hasattr(batch, "__array__") else ""
 
@@ -76,7 +81,7 @@ def _short(dtype):
 
 def tokens_of(batch) -> int:
     """Tokens of a batch: elements of its first matrix of whole numbers; else its rows."""
-    tensors = [v for v in (batch.values() if isinstance(batch, Mapping) else batch) if isinstance(v, torch.Tensor)]
+    tensors = tensors_of(batch).values()
     for value in tensors:
         if value.dim() >= 2 and not value.dtype.is_floating_point and not value.dtype.is_complex:
             return value.numel()

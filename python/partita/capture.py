@@ -12,22 +12,28 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils.stateless import _reparametrize_module
 
 from .apart import results_apart
+from .batches import tensors_of
 from .cached import kept_formulas
 from .eager_forms import EAGER_FORMS
+from .elsewhere import check_arrays
 from .errors import InputError
 from .explain import current_line, explained
+from .gradients import Gradients, check_dense, check_hooks, check_inputs
 from .huggingface import traceable
 from .inputs import Inputs, arguments_of, check_module
 from .known import Known
 from .losses import apply_loss, find_loss
 from .memory import Kept, Places, check_apart, check_constants_stay, check_named, name_of
 from .model import Model
+from .norms import check_norms
 from .origins import RANDOM, ROOT, Origin, Recorder, attach
 from .progress import Progress
 from .random import DRAWS, STATE, Draws, draws, refuse_others
-from .same_graph import same_graph
+from .recording import Recording
+from .same_graph import constants_of, same_graph
 from .scripted import scripted_as_written
 from .stated_dtypes import state_dtypes
+from .steady import check_moving, differs
 from .untouched import Attributes, clear_caches, untouched
 from .writer import write
 
@@ -65,6 +71,11 @@ def _captured(module, batch, loss, bake, progress, infer, train):
     check_module(module)
     inputs = Inputs(module, batch, train)
     check_apart(inputs.params, inputs.buffers)
+    check_arrays(module, {**inputs.params, **inputs.buffers})
+    if train:
+        check_hooks(inputs.params)
+        check_inputs(inputs.batch)
+        check_norms(module)
     if bake:
         inputs.check_values()
     reporter = Progress(progress)
@@ -76,7 +87,6 @@ def _captured(module, batch, loss, bake, progress, infer, train):
         kept = Kept(module)
         graph = _traced_for_good(module, inputs, loss, recorder, bake, kept)
         refuse_others(graph)
-        check_constants_stay(graph, module)
         with torch.autocast("cpu", enabled=False):
             graph = _functionalise(graph, inputs, reporter)
     reporter.end()
@@ -91,30 +101,52 @@ def _captured(module, batch, loss, bake, progress, infer, train):
 
 
 def _traced_for_good(module, inputs, loss, recorder, bake, kept):
-    """Every call of forward gives this graph: where it changes attributes, a second one was looked at."""
-    before = Attributes(module)
-    formulas = {}
-    graph = _trace(module, inputs, loss, recorder, bake, kept, formulas)
-    if changed := before.changed():
-        try:
-            recorder.begin()
-            clear_caches()
-            again = _trace(module, inputs, loss, recorder, bake, Kept(module), {})
-        except Exception as error:
-            raise _differs(changed) from error
-        if not same_graph(graph, again, formulas):
-            raise _differs(changed)
+    """Every call of forward gives this graph, as far as a second and a third one tell."""
+    before, formulas, calls = Attributes(module), {}, []
+    graph = _trace(module, inputs, loss, recorder, bake, kept, formulas, calls)
+    check_constants_stay(graph, module)
+    constants, changed, first = constants_of(graph), before.changed(), Attributes(module)
+    path = None if changed else _parts(module, inputs, loss, recorder, bake, calls)
+    if not changed and not path:
+        return graph
+    try:
+        recorder.begin()
+        clear_caches()
+        again = _trace(module, inputs, loss, recorder, bake, Kept(module), {}, calls)
+    except Exception as error:
+        raise differs(changed, path) from error
+    if not same_graph(graph, constants, again, formulas) or len(calls) > 2 and calls[1].differs(calls[2]):
+        raise differs(changed, path)
+    check_moving(module, first, lambda: _recorded(module, inputs, loss, recorder, bake))
     return graph
 
 
-def _differs(changed):
-    names = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
-    return InputError(names, "forward changes this, and the second call of forward does something else than the first",
-                      "keep it as a tensor with register_buffer; if only the first call differs, call the module once before")
+def _parts(module, inputs, loss, recorder, bake, calls):
+    """Where a second call makes other ops than the first; only a trace tells whether they matter. calls: gets it."""
+    try:
+        calls.append(_recorded(module, inputs, loss, recorder, bake))
+        return calls[0].differs(calls[1])
+    except Exception:  # what needs a trace to run
+        return recorder.path
 
 
-def _trace(module, inputs, loss, recorder, bake, kept, formulas):
-    """formulas: gets those of the constants that the trace leaves in the module."""
+def _recorded(module, inputs, loss, recorder, bake):
+    """The ops of forward and loss, called once more."""
+    recorder.begin()
+    clear_caches()
+    values = [value.detach() for value in inputs.fakes]
+    params, buffers, batch = inputs.split(values)
+    params = {name: value.requires_grad_(inputs.train and inputs.params[name].requires_grad) for name, value in params.items()}
+    args, keywords, rest = arguments_of(module, batch, loss)
+    state, known = {**params, **buffers}, Known(zip(values, inputs.real) if bake else ())
+    calls = Recording([*state.values(), *tensors_of(batch).values()], lambda: recorder.path)
+    with torch.set_grad_enabled(inputs.train), known, _reparametrize_module(module, state, tie_weights=True), calls:
+        _loss_of(module(*args, **keywords), batch, rest, loss, module)
+    return calls
+
+
+def _trace(module, inputs, loss, recorder, bake, kept, formulas, calls):
+    """formulas: gets those of the constants that the trace leaves in the module. calls: gets the ops of forward and loss."""
     trainable = [name for name, p in inputs.params.items() if p.requires_grad and inputs.train]
     if inputs.train and not trainable:
         raise InputError(type(module).__name__, "no parameter requires a gradient", "set requires_grad on some")
@@ -130,12 +162,15 @@ def _trace(module, inputs, loss, recorder, bake, kept, formulas):
         params = {name: p.detach().requires_grad_() if name in trainable else p for name, p in params.items()}
         args, keywords, rest = arguments_of(module, batch, loss)
         state = {**params, **buffers}
-        places = Places(state.copy())
+        places, left = Places(params, buffers), Gradients(state, inputs.params, inputs.buffers)
         # As torch.func.functional_call, but until backward ends: a checkpoint runs its part of the module again there.
+        calls.append(Recording([*state.values(), *tensors_of(batch).values()], lambda: recorder.path))
         with _reparametrize_module(module, state, tie_weights=True):
-            output = module(*args, **keywords)
-            places.check()
-            value = _loss_of(output, batch, rest, loss, module)
+            with calls[-1]:
+                output = module(*args, **keywords)
+                places.check(module)
+                value = _loss_of(output, batch, rest, loss, module)
+            left.check()
             if loss is None:
                 recorder.loss_inside_module()
             if not inputs.train:
@@ -144,6 +179,8 @@ def _trace(module, inputs, loss, recorder, bake, kept, formulas):
             recorder.begin_backward(value)
             with torch.autocast("cpu", enabled=False):  # the usual place of backward() is after the block of autocast
                 gradients = torch.autograd.grad(value, [params[name] for name in trainable], allow_unused=True)
+            left.check()
+            check_dense(dict(zip(trainable, gradients)))
             kept.check_tied(module)
         # A module may put a new tensor in the place of a buffer.
         after = {name: state[name] for name in buffers}

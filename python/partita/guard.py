@@ -4,8 +4,11 @@ A stand-in keeps shape and dtype and costs one element: its sizes can be read, w
 it gives NaN. A module whose weights silently stay old would be worse than one that cannot be used.
 """
 
+import contextlib
+
 import torch
 
+from .elsewhere import held_elsewhere
 from .errors import InputError
 
 
@@ -47,6 +50,7 @@ class Taken:
         self.kinds = {name: (tensor.shape, tensor.dtype) for name, tensor in self.tensors.items()}
         self.trains = {name: p.requires_grad for name, p in module.named_parameters()}
         self.stand_ins, self.handles = {}, []
+        self.held, self.versions = {}, {}  # memory in which others lie; counts of what was written, also through views
 
     @property
     def tensors(self) -> dict:
@@ -81,10 +85,27 @@ class Taken:
 
     def take(self):
         """Puts stand-ins into the module; nobody but the caller has the values then."""
+        self.held = held_elsewhere(self.tensors)
+        self._stand_in()
+
+    @contextlib.contextmanager
+    def lent(self, values: dict):
+        """The module holds `values` for a moment. Memory in which others lie is left alone; what is done to them is lost
+        unless it is read inside."""
+        held, self.held = self.held, {}
+        self.give(values)
+        try:
+            yield
+        finally:
+            self._stand_in()
+            self.held = held
+
+    def _stand_in(self):
         guard = Guard(self.owner)
         for name, tensor in self.tensors.items():
             tensor.grad = None
             self.stand_ins[name] = tensor.data = _stand_in(tensor)
+            self.versions[name] = tensor._version
             setattr(tensor, OWNER, self.owner)
         for part in self._parts():
             self.handles += [part.register_forward_pre_hook(guard), part.register_state_dict_pre_hook(guard),
@@ -96,11 +117,12 @@ class Taken:
         return [self.module.get_submodule(name) for name in sorted(names)]
 
     def give(self, values: dict):
-        """The way back; `values` has all of them."""
+        """The way back; `values` has all of them. Who holds a view of one sees its values."""
         for name, tensor in self.tensors.items():
-            tensor.data = values[name]
+            tensor.data = self.held[name].copy_(values[name]) if name in self.held else values[name]
             delattr(tensor, OWNER)
         self.stand_ins.clear()
+        self.held = {}
         for handle in self.handles:
             handle.remove()
         self.handles = []
@@ -112,8 +134,14 @@ class Taken:
         for name, stand_in in self.stand_ins.items():
             now = tensors[name]
             if now.shape != stand_in.shape or now.data_ptr() != stand_in.data_ptr() or not _is_fresh(stand_in):
-                raise InputError(type(self.module).__name__, f"{name} was changed while the ranks of a step have it",
-                                 "call step.module() first, then change it; the next step takes it over")
+                raise _changed(self.module, name)
+            if now._version != self.versions[name]:
+                raise _changed(self.module, f"a view of {name}")
+
+
+def _changed(module, what):
+    return InputError(type(module).__name__, f"{what} was changed while the ranks of a step have it",
+                      "call step.module() first, then change it; the next step takes it over")
 
 
 def _mark(dtype):

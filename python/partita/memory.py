@@ -84,7 +84,7 @@ class Kept:
         """REQUIRES: forward has run, and its buffers are still in the module."""
         for first, *others in self.tied:
             for name in others:
-                if _buffer(module, name) is not _buffer(module, first):
+                if _held(module, name, "_buffers") is not _held(module, first, "_buffers"):
                     raise InputError(name, f"{first} and {name} are one tensor, and forward puts another in the place of one",
                                      "write to it in place, or register two tensors")
 
@@ -110,11 +110,17 @@ class Kept:
 class Places:
     """Where tensors lie when forward begins."""
 
-    def __init__(self, tensors: dict):
-        self.tensors, self.at = tensors, {name: _place(value) for name, value in tensors.items()}
+    def __init__(self, params: dict, buffers: dict):
+        self.params, self.tensors = params, {**params, **buffers}
+        self.at = {name: _place(value) for name, value in self.tensors.items()}
 
-    def check(self):
-        """Raises InputError where forward gave one of them other memory: no trace sees that."""
+    def check(self, module):
+        """Raises InputError where forward gave one of them other memory, or put another parameter in its place: no trace
+        sees that."""
+        for name, value in self.params.items():
+            if _held(module, name, "_parameters") is not value:
+                raise InputError(name, "forward puts another parameter in its place",
+                                 "change parameters between steps, after step.module(), or compute with a new tensor")
         for name, value in self.tensors.items():
             if _place(value) != self.at[name]:
                 raise InputError(name, "forward assigns its .data, which tracing does not see",
@@ -125,9 +131,9 @@ def _place(tensor):
     return tensor.untyped_storage()._cdata, tensor.storage_offset(), tuple(tensor.stride())
 
 
-def _buffer(module, name):
+def _held(module, name, kind):
     path, _, leaf = name.rpartition(".")
-    return module.get_submodule(path)._buffers.get(leaf)
+    return getattr(module.get_submodule(path), kind).get(leaf)
 
 
 def _check_kind(name, before, after):

@@ -5,6 +5,7 @@ import weakref
 import torch
 
 from .errors import InputError
+from .gradients import check_hooks
 
 NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "dampening", "nesterov")
 MASTER = "master"  # beside torch's own states, where training keeps float32 copies
@@ -67,16 +68,13 @@ def describe(optimizer, module: torch.nn.Module) -> dict:
         for setting in row.off:
             if group.get(setting):
                 raise InputError(where, f"{setting} is set", "leave it off")
-        for parameter in group["params"]:
-            if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
-                raise InputError(where, "one of its parameters has a hook on its gradient, which ranks do not call",
-                                 "remove the hook; clip= clips gradients")
         if group.get("decoupled_weight_decay") and row.name == "adam":
             raise InputError(where, "decoupled_weight_decay is set", "use torch.optim.AdamW")
         if row.name == "adamw" and not group.get("decoupled_weight_decay", True):
             raise InputError(where, "decoupled_weight_decay is not set", "use torch.optim.Adam")
     _check_called(optimizer)
     _check_covers(where, optimizer, module)
+    check_hooks(dict(module.named_parameters()))
     return settings_of(optimizer, module)
 
 
@@ -122,6 +120,7 @@ def _plain(numbers):
 
 def _check_covers(where, optimizer, module):
     stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    _check_once(where, optimizer, module)
     for name, parameter in module.named_parameters():
         if parameter.requires_grad and id(parameter) not in stepped:
             raise InputError(where, f"it does not have {name}",
@@ -130,6 +129,17 @@ def _check_covers(where, optimizer, module):
     if not stepped <= own:
         raise InputError(where, f"it has {len(stepped - own)} parameters that are not the module's",
                          "give it the parameters of this module, after the last change of the module itself")
+
+
+def _check_once(where, optimizer, module):
+    for number, group in enumerate(optimizer.param_groups):
+        seen = set()
+        for parameter in group["params"]:
+            if id(parameter) in seen:
+                names = [name for name, its in module.named_parameters(remove_duplicate=False) if its is parameter]
+                raise InputError(where, f"group {number} has {' = '.join(names) or 'a parameter'} twice, and torch would step it "
+                                 "twice", "give every tensor once, as module.parameters() does")
+            seen.add(id(parameter))
 
 
 def read_states(optimizer, state, named: dict) -> dict:
@@ -179,14 +189,18 @@ def _wider(master, parameter):
     return master.dtype.itemsize > parameter.dtype.itemsize
 
 
-def write_states(optimizer, lasting: dict, named: dict, masters: bool = True) -> dict:
-    """The way back: by parameter object, in torch's own form. Nothing before the first update."""
+def write_states(optimizer, lasting: dict, named: dict, buffered, masters: bool = True) -> dict:
+    """The way back: by parameter object, in torch's own form. Nothing before the first update.
+
+    buffered: names of those that have a momentum buffer, where the optimizer is SGD.
+    """
     kinds, states = row_of(optimizer).states, lasting["states"]
     kept = {}
     if lasting["updates"] == 0:
         return kept
     for name, parameter in named.items():
-        entry = {kind: states[k][name] for k, kind in enumerate(kinds) if k < len(states) - 1}
+        kept_here = row_of(optimizer).name != "sgd" or name in buffered
+        entry = {kind: states[k][name] for k, kind in enumerate(kinds) if k < len(states) - 1 and kept_here}
         if row_of(optimizer).name != "sgd":
             entry = {"step": torch.tensor(float(lasting["updates"])), **entry}
         if masters and name in states[-1]:

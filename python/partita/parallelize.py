@@ -1,5 +1,6 @@
 """A module and an optimizer -> a training step on many ranks."""
 
+import math
 import os
 import warnings
 from pathlib import Path
@@ -13,7 +14,7 @@ from .guard import owner_of
 from .inputs import check_module
 from .optimizers import describe, trained_only
 from .plan import Plan, plan as find_plan
-from .precision import PRECISIONS, check_precision
+from .precision import PRECISIONS, check_loss_scale, check_precision
 from .shapes import Planner
 from .step import Step
 
@@ -57,16 +58,18 @@ def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | str | No
     model = capture(module, batch, **options)
     settings = trained_only(settings, model.trained)
 
+    dtypes = {value.dtype for value in module.parameters() if value.requires_grad}
+
     def planned(model):
         where = cluster or (f"{ranks}xcpu" if ranks else None) or plan.cluster()
-        found = find_plan(model, where, memory or (plan and plan.memory()), optimizer=_planned_name(settings), clip=clip,
-                          precision=precision, calibration=calibration, strict=strict)
-        return _completed(found, settings, clip, precision)
+        found = find_plan(model, where, memory or (plan and plan.memory()), optimizer=_planned_name(settings),
+                          clip=None if clip == math.inf else clip, precision=precision, calibration=calibration, strict=strict)
+        return _completed(found, settings, clip, precision, dtypes)
 
     if plan is None:
         first = planned(model)
     else:
-        first = _completed(plan, settings, clip, precision)
+        first = _completed(plan, settings, clip, precision, dtypes)
         _tell_differences(plan, settings, clip)
     _check_devices(first.data["cluster"])
     return Step(module, model, first, Planner(options, planned), optimizer, batch, threads)
@@ -79,7 +82,7 @@ def _check_alone():
 
 
 def _check_numbers(clip, threads):
-    if clip is not None and not (isinstance(clip, (int, float)) and clip > 0):
+    if clip is not None and not (isinstance(clip, (int, float)) and not isinstance(clip, bool) and clip > 0):
         raise InputError("parallelize", f"clip={clip!r} is no number above 0", "leave it out to clip nothing")
     if not isinstance(threads, int) or threads < 0:
         raise InputError("parallelize", f"threads={threads!r} is no whole number from 0", "0 shares torch's threads")
@@ -111,12 +114,14 @@ def _planned_name(settings):
     return "adamw" if settings["name"] == "adam" else settings["name"]
 
 
-def _completed(plan: Plan, settings, clip, precision) -> Plan:
+def _completed(plan: Plan, settings, clip, precision, dtypes) -> Plan:
     """The plan with what the arguments say; they count before what it says itself."""
     clip = clip or plan.data["optimizer"].get("clip")
-    data = {**plan.data, "optimizer": {**settings, **({"clip": float(clip)} if clip else {})}}
+    clips = clip is not None and clip < math.inf  # infinity clips nothing, as in torch
+    data = {**plan.data, "optimizer": {**settings, **({"clip": float(clip)} if clips else {})}}
     if precision:
         data["precision"] = PRECISIONS[precision][1]
+    check_loss_scale(data.get("precision", {}), dtypes)
     return plan.with_data(data)
 
 

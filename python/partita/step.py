@@ -7,12 +7,14 @@ import weakref
 
 import torch
 
-from .batches import batch_of, check_form, check_tensors, form_of, tokens_of
+from .batches import batch_of, check_form, check_tensors, form_of, tensors_of, tokens_of
 from .errors import InputError, RunError
 from .exclusive import exclusive
+from .gradients import check_inputs
 from .guard import Taken, owner_of
 from .metrics import Metrics
 from .model import Model
+from .momentum import Momentum, check_switched_on
 from .optimizers import StepGuard, describe, empty_states, read_states, trained_only, write_states
 from .plan import Plan
 from .random import STATE
@@ -37,12 +39,15 @@ class Step:
         self._frozen = _Versions(module, [*model.trained, *model.updated_buffers])
         named = dict(module.named_parameters())
         self._named = {name: named[name] for name in model.trained}
+        self._had_momentum = any(group.get("momentum") for group in optimizer.param_groups)
         self._groups = plan.data["optimizer"].get("groups", [])
         states = read_states(optimizer, optimizer.state, self._named)
+        self._momentum = Momentum(optimizer, self._named)
         seed = torch.initial_seed() % (1 << 31)
         self._session = self._shapes.first(self._key(batch), model, plan, model.weights(module, seed))
         if states:
             self._session.take_over({"tensors": {}, **self._counted(states)})
+            self._momentum.check(self._session.updates())
         self._taken = Taken(module, model.trained, [n for n in model.updated_buffers if n != STATE], self)
         self._take()
         # Weak, so that an optimizer does not keep the ranks of a step that nobody has any more.
@@ -60,13 +65,17 @@ class Step:
         give their batches as one: micro-batches are part of the plan.
         """
         batch = self._checked(args, kwargs)
+        check_inputs(tensors_of(batch))
         self._take_again()
         self._session = self._shapes.switch(self._session, self._key(batch), batch, self._given)
         named = self._shapes.model.named(batch)
         self._shapes.check(named)
         self._session.set_optimizer(self._settings())
+        self._momentum.check(self._session.updates())
         self._shapes.forget_evaluation()
         report = self._session.report_step(named)
+        if not report["skipped"]:
+            self._momentum.note_update()
         self._optimizer._opt_called = True  # what torch's schedulers look at before they warn
         self.metrics = self._measured(report, batch)
         return report["loss"]
@@ -86,7 +95,7 @@ class Step:
             self._load_states()
             lasting = self._lasting()
             self._taken.give(lasting["tensors"])
-            self._optimizer.state.update(write_states(self._optimizer, lasting, self._named))
+            self._optimizer.state.update(self._written(lasting))
         return self._module
 
     @exclusive
@@ -99,7 +108,7 @@ class Step:
         lasting = self._lasting()
         with self._given(lasting):
             model = self._module.state_dict()
-            self._optimizer.state.update(write_states(self._optimizer, lasting, self._named, masters=False))
+            self._optimizer.state.update(self._written(lasting, masters=False))
             optimizer = self._optimizer.state_dict()
             self._forget_states()
         own = {"version": VERSION, "step": lasting["steps"], "updates": lasting["updates"],
@@ -204,6 +213,7 @@ class Step:
 
     def _counted(self, states) -> dict:
         """SGD's states do not say how many updates they have seen; it matters only whether there was one."""
+        self._momentum.take_over(states)
         return states if "updates" in states or not states else {**states, "updates": max(1, self._session.updates())}
 
     def _load_states(self):
@@ -216,10 +226,14 @@ class Step:
         self._loaded = False
         self._forget_states()
 
+    def _written(self, lasting, masters: bool = True) -> dict:
+        return write_states(self._optimizer, lasting, self._named, self._momentum.names, masters)
+
     def _note_load(self):
         self._loaded = True
 
     def _settings(self) -> dict:
+        check_switched_on(self._optimizer, self._had_momentum)
         settings = trained_only(describe(self._optimizer, self._module), self._shapes.model.trained)
         now = settings.get("groups", [])
         if [group["params"] for group in now] != [group["params"] for group in self._groups]:
@@ -234,11 +248,8 @@ class Step:
     @contextlib.contextmanager
     def _given(self, lasting=None):
         """The module holds its parameters for a moment; what happens to them there is lost unless it is read there."""
-        self._taken.give((lasting or self._lasting())["tensors"])
-        try:
+        with self._taken.lent((lasting or self._lasting())["tensors"]):
             yield
-        finally:
-            self._taken.take()
 
     def _measured(self, report, batch) -> Metrics:
         rates = [float(group["lr"]) for group in self._optimizer.param_groups]
@@ -263,7 +274,7 @@ class Step:
     def _fill_states(self):
         if not self._taken.given:
             self._load_states()
-            self._optimizer.state.update(write_states(self._optimizer, self._session.lasting(), self._named))
+            self._optimizer.state.update(self._written(self._session.lasting()))
 
     def _tell_that_it_steps(self):
         if not self._taken.given and not getattr(self, "_told", False):

@@ -56,6 +56,11 @@ class Attributes:
         names = [name for name in {**self.held, **now} if not _same(self.held.get(name), now.get(name))]
         return [name.replace("_buffers.", "") for name in names]
 
+    def moved(self) -> list:
+        """The names of those whose numbers or lengths are others than then."""
+        now = self._now(self.module)
+        return [name for name in now if name in self.held and _numbers(self.held[name]) != _numbers(now[name])]
+
     @staticmethod
     def _now(module):
         held = {}
@@ -68,6 +73,12 @@ class Attributes:
                     held[at] = tuple(value.items()) if isinstance(value, dict) else \
                         tuple(value) if isinstance(value, (list, tuple, set, collections.deque)) else (value,)
         return held
+
+
+def _numbers(held):
+    numbers = [_numbers(item) if isinstance(item, tuple) else repr(item) for item in held
+               if isinstance(item, (tuple, bool, int, float))]
+    return len(held), numbers
 
 
 def _same(before, after):

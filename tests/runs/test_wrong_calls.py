@@ -1,5 +1,7 @@
 """Wrong calls of the Python package that users really make: each answer says what is wrong and what to try."""
 
+import math
+
 import numpy
 import pytest
 import torch
@@ -38,6 +40,33 @@ def net():
     return nn.Sequential(nn.Linear(6, 4))
 
 
+def begun(**options):
+    module = net()
+    return partita.parallelize(module, (X, Y), adamw(module), ranks=2, loss=nn.CrossEntropyLoss(), **options)
+
+
+def hooked(module):
+    module[0].weight.register_post_accumulate_grad_hook(print)
+    return module
+
+
+class Tied(nn.Sequential):
+    def parameters_of_both_names(self):
+        return [parameter for _, parameter in self.named_parameters(remove_duplicate=False)]
+
+
+def tied():
+    module = Tied(nn.Linear(6, 6), nn.Linear(6, 6))
+    module[1].weight = module[0].weight
+    return module
+
+
+def of_scale(scale):
+    module = lm()
+    plan = partita.recipe("dp", partita.capture(module, batch()), ranks=2, precision=f"loss_scale={scale}")
+    return partita.parallelize(module, batch(), adamw(module), plan=plan)
+
+
 X, Y = torch.randn(8, 6), torch.randint(0, 4, (8,))
 
 WRONG = {
@@ -61,6 +90,12 @@ WRONG = {
     "amsgrad": (lambda: parallelized(m := lm(), optimizer=adamw(m, amsgrad=True)), "amsgrad is set; leave it off"),
     "clip of zero": (lambda: parallelized(ranks=2, clip=0), "clip=0 is no number above 0"),
     "clip as text": (lambda: parallelized(ranks=2, clip="1"), "clip='1' is no number above 0"),
+    "clip of no number": (lambda: parallelized(ranks=2, clip=float("nan")), "clip=nan is no number above 0; leave it out"),
+    "clip below zero": (lambda: parallelized(ranks=2, clip=-1.0), "clip=-1.0 is no number above 0; leave it out"),
+    "clip of True": (lambda: parallelized(ranks=2, clip=True), "clip=True is no number above 0"),
+    "one parameter twice": (lambda: parallelized(m := tied(), (X, Y), torch.optim.SGD(m.parameters_of_both_names(), 0.1)),
+                            "group 0 has 0.weight = 1.weight twice, and torch would step it twice; give every tensor once"),
+    "loss scale that overflows": (lambda: of_scale(2.0 ** 60), "loss_scale is 1.15292e[+]18.*overflow; give one up to 4.5036e[+]15"),
     "precision unknown": (lambda: parallelized(ranks=2, precision="fp8"), "'fp8' is not known; write one of bf16, fp16"),
     "precision of a float32 module": (lambda: parallelized(ranks=2, precision="bf16"), "call module.to"),
     "compiled module": (lambda: parallelized(torch.compile(lm())), "give the module itself, before torch.compile"),
@@ -89,6 +124,12 @@ WRONG = {
     "state of another kind": (stepping(lambda step: step.load_state_dict([])), "give what step.state_dict"),
     "unknown recipe": (lambda: partita.recipe("dpp", partita.capture(lm(), batch()), ranks=2), "dpp.*did you mean"),
     "more ranks than samples": (lambda: plan_of_five(), "cannot feed 5 pieces"),
+    "input that asks for gradients": (lambda: partita.capture(net(), (X.clone().requires_grad_(), Y), nn.CrossEntropyLoss()),
+                                      r"batch input: it requires a gradient.*give it with .detach\(\)"),
+    "later input that asks for gradients": (lambda: begun()(X * torch.ones(6, requires_grad=True), Y),
+                                            r"batch 0: it requires a gradient.*give it with .detach\(\)"),
+    "hook on a parameter, captured alone": (lambda: partita.capture(hooked(net()), (X, Y), nn.CrossEntropyLoss()),
+                                            "0.weight: it has a hook on its gradient, which ranks do not call; remove"),
     "file name of a model": (lambda: partita.capture(lm(), batch()).save("model.json"), "call it model.model.json"),
 }
 
@@ -96,6 +137,12 @@ WRONG = {
 def plan_of_five():
     model = partita.capture(lm(), batch())
     return partita.parallelize(module := lm(), batch(), adamw(module), plan=partita.recipe("dp", model, ranks=5))
+
+
+def test_an_infinite_clip_clips_nothing_whatever_the_plan_says():
+    plan = partita.recipe("dp", partita.capture(lm(), batch()), ranks=2, clip=0.1)
+    assert "clip" not in parallelized(plan=plan, clip=math.inf).plan.data["optimizer"]
+    assert parallelized(ranks=2, clip=math.inf)(batch()) == parallelized(ranks=2)(batch())
 
 
 @pytest.mark.parametrize("name", WRONG)

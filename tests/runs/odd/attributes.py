@@ -4,7 +4,7 @@ import torch
 
 from .net import WIDTH, Net, odd
 
-OTHER = "second call of forward"
+OTHER = "later call of forward"
 
 
 @odd(capture=rf"n\b.*{OTHER}")

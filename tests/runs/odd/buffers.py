@@ -118,7 +118,7 @@ class BatchNormFrozen(BatchNorm):
         self.norm.eval()
 
 
-@odd(capture=BY_DATA)
+@odd(capture="^norm: it has momentum=None.*give momentum a number")
 class BatchNormCumulative(Net):
     def more(self):
         self.norm = nn.BatchNorm1d(WIDTH, momentum=None)

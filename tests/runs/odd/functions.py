@@ -162,7 +162,7 @@ class HookOfForward(Net):
         self.last.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
 
 
-@odd(parallelize="hook on its gradient")
+@odd(capture="^first.weight: it has a hook on its gradient")
 class HookOnAParameter(Net):
     def more(self):
         self.first.weight.register_hook(lambda gradient: gradient * 2)

@@ -185,6 +185,15 @@ class PaddedEmbedding(Net):
         return self.cost(self.last(self.begin(x) + self.table(ids % 3).sum(1)), y)
 
 
+@odd(capture="^table.weight: its gradient is a sparse tensor.*sparse=False")
+class SparseEmbedding(Net):
+    def more(self):
+        self.table = nn.Embedding(TOKENS, WIDTH, sparse=True)
+
+    def forward(self, x, y, ids):
+        return self.cost(self.last(self.begin(x + self.table(ids).sum(1))), y)
+
+
 @odd
 class EmbeddingByFrequency(Net):
     def more(self):
