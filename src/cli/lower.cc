@@ -24,7 +24,7 @@ struct Options {
   ModelInput model;
   std::string plan, dump_dir, output, program;
   int32_t rank = -1;
-  bool folded = false;
+  bool folded = false, show = false;
 };
 
 /// Bytes that all ranks give to others in one step: sends, and their share of collectives.
@@ -130,9 +130,15 @@ void run(const Options& options, Command& command) {
                {"bytes_sent", sent},
                {"peak_bytes", peaks},
                {"seconds_to_lower", seconds}};
-  std::string text =
-      fmt::format("{} ranks in {} classes, {} bodies, {} actions; certified in {}\n", peaks.size(),
-                  program.ranks.size(), program.bodies.size(), actions, show_seconds(seconds));
+  std::string text;
+  if (options.show) {
+    auto [named, made] = without_unmade(prepared.model, expand(program, fold));
+    text = to_text(made, named);
+    json["text"] = text;
+  } else {
+    text = fmt::format("{} ranks in {} classes, {} bodies, {} actions; certified in {}\n", peaks.size(),
+                       program.ranks.size(), program.bodies.size(), actions, show_seconds(seconds));
+  }
   if (!assumed.empty()) text += fmt::format("certified_assuming: [{}]\n", fmt::join(assumed, ", "));
   text += show_peaks(peaks) + fmt::format("{} sent in a step\n", show_bytes(sent));
   if (!options.output.empty()) text += fmt::format("written to {}\n", options.output);
@@ -149,6 +155,7 @@ void add_lower(CLI::App& app, Command& command) {
   app.add_option("-o,--output", options->output, "write the Program as JSON");
   app.add_option("--rank", options->rank, "write what this rank alone executes, the others left empty")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("--show", options->show, "print what every rank executes");
   app.add_flag("--folded", options->folded, "write classes of ranks instead of every rank");
   app.add_option("--program", options->program,
                  "certify this Program file, of ranks or of classes, instead of the one the plan gives");

@@ -52,8 +52,9 @@ bool open_to(const SearchRequest& request, std::string_view way) {
 // A schedule is allowed with "pipeline" unless schedules are named.
 bool schedule_open(const SearchRequest& request, std::string_view name) {
   if (has(request.forbid, name)) return false;
-  bool named = std::any_of(std::begin(kScheduleRows), std::end(kScheduleRows),
-                           [&](const ScheduleRow& row) { return has(request.allow, row.name); });
+  std::vector<const ScheduleRow*> rows = planned_schedules();
+  bool named = std::any_of(rows.begin(), rows.end(),
+                           [&](const ScheduleRow* row) { return has(request.allow, row->name); });
   return named ? has(request.allow, name) : open_to(request, "pipeline");
 }
 

@@ -74,6 +74,37 @@ def odd(batch, length=3):
                            lambda loss, _: loss)
 
 
+class Perceptron(torch.nn.Module):
+    """Two layers: what the golden cases `lower_*` lower."""
+
+    def __init__(self, width=8, hidden=16, out=4):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(width, hidden, bias=False), torch.nn.Linear(hidden, out)
+
+    def forward(self, x, y):
+        return torch.nn.functional.mse_loss(self.down(torch.relu(self.up(x))), y)
+
+
+class Attention(torch.nn.Module):
+    """One block of attention with its norm and residual: what the golden cases `lower_attention_*` lower."""
+
+    def __init__(self, width=8, heads=2):
+        super().__init__()
+        self.heads = heads
+        self.norm = torch.nn.RMSNorm(width, eps=1e-5)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width, bias=False), torch.nn.Linear(width, width, bias=False)
+
+    def forward(self, x, y):
+        q, k, v = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norm(x)).chunk(3, 2))
+        read = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return torch.nn.functional.mse_loss(x + self.out(read.transpose(1, 2).flatten(2)), y)
+
+
+def regression(module, *shape):
+    return partita.capture(module, {"x": torch.zeros(*shape), "y": torch.zeros(*shape[:-1], 4 if len(shape) == 2 else 8)},
+                           lambda loss, _: loss)
+
+
 def text(module, batch):
     ids = torch.arange(batch * SEQUENCE).reshape(batch, SEQUENCE) % VOCABULARY
     return partita.capture(module, {"input_ids": ids, "labels": ids})
@@ -92,6 +123,8 @@ MODELS = {
     "llama-tiny4": lambda: text(llama(4), 8),
     "convnet-tiny": lambda: convnet(6),
     "odd-tiny": lambda: odd(4),
+    "mlp": lambda: regression(Perceptron(), 4, 8),
+    "attention": lambda: regression(Attention(), 2, 4, 8),
 }
 
 
