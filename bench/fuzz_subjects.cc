@@ -160,7 +160,7 @@ Subject made(const Row& row, const std::string& name, const Model& whole, bool i
               .prepared = prepare(whole, form_of(plan)),
               .request = {.run = {.steps = 3, .batch = {.ignored_labels = ignored_labels}},
                           .tolerance = tolerance_of(row.dtype)}};
-  PhaseLog log;
+  PassLog log;
   out.text = row.folded ? to_json(lower_folded(out.prepared, plan), out.prepared.model)
                         : to_json(lower::lower(out.prepared, plan, log), out.prepared.model);
   out.tree = parse_json(out.text, name);

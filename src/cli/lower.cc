@@ -68,7 +68,7 @@ std::vector<Bytes> peaks_by_rank(const Model& model, const Program& program, con
 
 // Also of a program that the certificate will refuse: then it is what a report needs.
 void dump(const std::string& folder, const Model& model, const Plan& plan, const std::string& file) {
-  PhaseLog log{.keep = true};
+  PassLog log{.keep = true};
   Lowered lowered = lower_unproved(model, plan, log, file);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
@@ -78,8 +78,8 @@ void dump(const std::string& folder, const Model& model, const Plan& plan, const
   auto [named, program] = without_unmade(std::move(lowered.model), std::move(lowered.program));
   write_file(fmt::format("{}/00-model.json", folder), to_json(named));
   int number = 1;
-  for (const auto& [name, text] : log.texts)
-    write_file(fmt::format("{}/{:02}-{}.txt", folder, number++, name), text);
+  for (const PassLog::Entry& entry : log.entries)
+    write_file(fmt::format("{}/{:02}-{}.txt", folder, number++, entry.pass), entry.text);
   write_file(fmt::format("{}/{:02}-program.json", folder, number), to_json(program, named));
 }
 
@@ -151,7 +151,7 @@ void add_lower(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   add_model_input(app, options->model, command);
   app.add_option("PLAN", options->plan, "a plan file")->required();
-  app.add_option("--dump-dir", options->dump_dir, "write what every phase made into this folder");
+  app.add_option("--dump-dir", options->dump_dir, "write what every pass made into this folder");
   app.add_option("-o,--output", options->output, "write the Program as JSON");
   app.add_option("--rank", options->rank, "write what this rank alone executes, the others left empty")
       ->check(CLI::NonNegativeNumber);

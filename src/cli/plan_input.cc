@@ -92,7 +92,7 @@ auto told_of(const std::string& file, Lower lower) {
 
 }  // namespace
 
-Lowered lower_unproved(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file) {
+Lowered lower_unproved(const Model& model, const Plan& plan, PassLog& log, const std::string& file) {
   return told_of(file, [&] { return lower::lower(model, plan, log); });
 }
 

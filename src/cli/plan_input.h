@@ -19,7 +19,7 @@ Model load(const ModelInput& input, const Plan& plan);
 
 /// Lowers, and proves nothing: to be looked at. What is wrong with the plan is said of `file`, where it was
 /// read from one.
-Lowered lower_unproved(const Model& model, const Plan& plan, PhaseLog& log, const std::string& file = "");
+Lowered lower_unproved(const Model& model, const Plan& plan, PassLog& log, const std::string& file = "");
 
 /// Lowers and certifies, as ranks and as rank classes (prove/prove.h); errors as above.
 Proved prove_plan(const Model& model, const Plan& plan, const std::string& file = "");

@@ -229,8 +229,12 @@ class Folder {
 
 }  // namespace
 
-void accumulate_in_place(const Model& model, const std::vector<Transfer>& sent, SiteCode& code) {
-  Folder(model, sent, code).run();
+Code accumulate(const Model& model, Code code) {
+  for (size_t site = 0; site < code.sites.size(); ++site) {
+    std::vector<Transfer> sent = sent_from(code, static_cast<int>(site));
+    Folder(model, sent, code.sites[site]).run();
+  }
+  return code;
 }
 
 }  // namespace partita::lower

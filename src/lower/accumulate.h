@@ -10,7 +10,7 @@ namespace partita::lower {
 /// - an addition of the Model goes into the storage of an operand that nothing else reads: the gradient of a
 ///   tied embedding into that of the head. Two accumulators that are only added up become one.
 /// Example: `g = mm(a, b); z = zeros; z += g` in a loop becomes `z = mm(a, b)` in the first piece and `z +=
-/// mm(a, b)` in one kernel in the others. `sent`: transfers out of this site.
-void accumulate_in_place(const Model& model, const std::vector<Transfer>& sent, SiteCode& code);
+/// mm(a, b)` in one kernel in the others.
+Code accumulate(const Model& model, Code code);
 
 }  // namespace partita::lower

@@ -65,10 +65,7 @@ struct Code {
   std::vector<Transfer> transfers;
 };
 
-/// Writes the code of all sites: every op where it was assigned, every input turned into the layout it needs
-/// by the cheapest known conversion, what another site makes brought over, gradients to where their
-/// parameters lie. `apart`: weight gradients are segments of their own.
-Code write_code(const Model& model, const Plan& plan, const Transformed& transformed,
-                const Assigned& assigned, const Sites& sites, bool apart);
+/// The transfers out of a site.
+std::vector<Transfer> sent_from(const Code& code, int site);
 
 }  // namespace partita::lower

@@ -14,8 +14,8 @@ struct Available {
   bool segment_only = false;  // a gathered weight or a view of one: made again where it is needed again
 };
 
-/// Writes the code of all sites, op by op: see write_code. One noun in four files: write_code.cc writes ops,
-/// supply.cc brings their inputs, loop.cc runs some of them in pieces, update.cc ends the step.
+/// Writes the code of all sites, op by op: see write_code (passes.h). One noun in four files: write_code.cc
+/// writes ops, supply.cc brings their inputs, loop.cc runs some of them in pieces, update.cc ends the step.
 class CodeWriter {
  public:
   CodeWriter(const Model& model, const Plan& plan, const Transformed& transformed, const Assigned& assigned,

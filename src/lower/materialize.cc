@@ -5,9 +5,8 @@
 #include "base/error.h"
 #include "lower/actions.h"
 #include "lower/classes.h"
-#include "lower/code.h"
 #include "lower/instantiate.h"
-#include "lower/lower.h"
+#include "lower/passes.h"
 
 namespace partita::lower {
 namespace {
@@ -55,13 +54,15 @@ class Grid {
 
 class Materializer {
  public:
-  Materializer(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered)
+  Materializer(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered,
+               const Code& code, const std::vector<Placement>& placements)
       : model_(model),
         atoms_(atoms),
         plan_(plan),
         ordered_(ordered),
         split_(ordered.parts.split),
-        code_(write_code(model, plan, split_, ordered.parts.assigned, ordered.sites, ordered.apart())),
+        code_(code),
+        placements_(placements),
         library_(program_) {}
 
   Program run() {
@@ -91,8 +92,6 @@ class Materializer {
   }
 
  private:
-  bool loops() const { return plan_.microbatches > 1; }
-
   // A site of a mesh across the stages stands at one coordinate of it.
   void fill(const ClassRanges& ranges) {
     program_.microbatches = static_cast<int32_t>(plan_.microbatches);
@@ -108,7 +107,7 @@ class Materializer {
   }
 
   void materialize_site(int site, const Grid& grid) {
-    Placement placement = place_values(code_.sites[site], code_.transfers, site, loops());
+    const Placement& placement = placements_[site];
     Instantiator instantiator(model_, atoms_, split_, code_.sites[site], placement, library_);
     find_sensitive(code_.sites[site]);
     for (const auto& [segment, steps] : code_.sites[site].segments)
@@ -274,7 +273,8 @@ class Materializer {
   const Plan& plan_;
   Ordered ordered_;  // classes stand where the devices of a site do, where they are folded
   const Transformed& split_;
-  Code code_;
+  const Code& code_;
+  const std::vector<Placement>& placements_;
   Program program_;
   Library library_;
   Fold* fold_ = nullptr;
@@ -285,15 +285,12 @@ class Materializer {
 
 }  // namespace
 
-Program materialize(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered) {
-  return Materializer(model, atoms, plan, ordered).run();
-}
-
-FoldedProgram materialize_folded(const Model& model, const Atoms& atoms, const Plan& plan,
-                                 const Ordered& ordered) {
-  // A rank of a mesh across the stages stands for itself: its groups reach into other sites.
-  if (plan.has_across()) return {materialize(model, atoms, plan, ordered), {}};
-  return Materializer(model, atoms, plan, ordered).run_folded();
+// A rank of a mesh across the stages stands for itself: its groups reach into other sites.
+FoldedProgram materialize(const Model& model, const Atoms& atoms, const Plan& plan, const Ordered& ordered,
+                          const Code& code, const std::vector<Placement>& placements, bool folded) {
+  Materializer materializer(model, atoms, plan, ordered, code, placements);
+  if (folded && !plan.has_across()) return materializer.run_folded();
+  return {materializer.run(), {}};
 }
 
 }  // namespace partita::lower

@@ -94,8 +94,11 @@ class Placer {
 
 }  // namespace
 
-Placement place_values(const SiteCode& code, const std::vector<Transfer>& transfers, int site, bool loops) {
-  return Placer(code, transfers, site, loops).place();
+std::vector<Placement> place(const Code& code, bool loops) {
+  std::vector<Placement> out;
+  for (size_t site = 0; site < code.sites.size(); ++site)
+    out.push_back(Placer(code.sites[site], code.transfers, static_cast<int>(site), loops).place());
+  return out;
 }
 
 std::vector<Slot> Placement::drops(const Segment& segment, size_t index, const CodeStep& step) const {

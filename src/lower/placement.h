@@ -31,7 +31,7 @@ struct Placement {
   std::vector<Slot> dead_after_loop() const;
 };
 
-/// `loops`: more than one micro-batch, so that what was made before the loop cannot die inside it.
-Placement place_values(const SiteCode& code, const std::vector<Transfer>& transfers, int site, bool loops);
+/// By site. `loops`: more than one micro-batch, so that what was made before the loop cannot die inside it.
+std::vector<Placement> place(const Code& code, bool loops);
 
 }  // namespace partita::lower

@@ -45,9 +45,7 @@ bool works_in_place(const CodeStep& step) {
   return step.kind == InstrKind::kClip || (step.kind == InstrKind::kAllReduce && !step.everyone);
 }
 
-}  // namespace
-
-void protect_in_place(const Model& model, const std::vector<Transfer>& sent, SiteCode& code) {
+void protect_site(const Model& model, const std::vector<Transfer>& sent, SiteCode& code) {
   for (auto& [segment, steps] : code.segments) {
     for (size_t k = 0; k < steps.size(); ++k) {
       if (!works_in_place(steps[k])) continue;
@@ -70,6 +68,14 @@ void protect_in_place(const Model& model, const std::vector<Transfer>& sent, Sit
       k += 2;
     }
   }
+}
+
+}  // namespace
+
+Code protect(const Model& model, Code code) {
+  for (size_t site = 0; site < code.sites.size(); ++site)
+    protect_site(model, sent_from(code, static_cast<int>(site)), code.sites[site]);
+  return code;
 }
 
 }  // namespace partita::lower

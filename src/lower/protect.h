@@ -5,7 +5,7 @@
 namespace partita::lower {
 
 /// An all-reduce and a clip change their input in place. Where another name of that storage is read or sent
-/// later, or where the input is a view with gaps, they get a copy to work on. `sent`: transfers of this site.
-void protect_in_place(const Model& model, const std::vector<Transfer>& sent, SiteCode& code);
+/// later, or where the input is a view with gaps, they get a copy to work on.
+Code protect(const Model& model, Code code);
 
 }  // namespace partita::lower

@@ -2,9 +2,8 @@
 
 #include "base/interrupt.h"
 #include "base/names.h"
-#include "lower/accumulate.h"
 #include "lower/code_writer.h"
-#include "lower/protect.h"
+#include "lower/passes.h"
 #include "model/row.h"
 #include "model/seed.h"
 
@@ -63,13 +62,6 @@ Code CodeWriter::write() {
   if (plan_.optimizer.needs_norm()) {
     add_norm();
     for (auto [parameter, gradient] : model_.gradients) finish(parameter);
-  }
-  for (int site = 0; site < sites_.count(); ++site) {
-    std::vector<Transfer> sent;
-    for (const Transfer& transfer : code_.transfers)
-      if (transfer.from_site == site) sent.push_back(transfer);
-    accumulate_in_place(model_, sent, code_.sites[site]);
-    protect_in_place(model_, sent, code_.sites[site]);
   }
   return std::move(code_);
 }
@@ -265,9 +257,16 @@ std::optional<DType> CodeWriter::sum_dtype(TensorId tensor) const {
   return wide == own ? std::nullopt : std::optional(wide);
 }
 
-Code write_code(const Model& model, const Plan& plan, const Transformed& transformed,
-                const Assigned& assigned, const Sites& sites, bool apart) {
-  return CodeWriter(model, plan, transformed, assigned, sites, apart).write();
+Code write_code(const Model& model, const Plan& plan, const Ordered& ordered) {
+  return CodeWriter(model, plan, ordered.parts.split, ordered.parts.assigned, ordered.sites, ordered.apart())
+      .write();
+}
+
+std::vector<Transfer> sent_from(const Code& code, int site) {
+  std::vector<Transfer> sent;
+  for (const Transfer& transfer : code.transfers)
+    if (transfer.from_site == site) sent.push_back(transfer);
+  return sent;
 }
 
 }  // namespace partita::lower

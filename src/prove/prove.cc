@@ -12,14 +12,14 @@ void demand(const std::vector<std::string>& faults) {
 
 }  // namespace
 
-Proved prove(const Model& model, const Plan& plan, PhaseLog& log) {
+Proved prove(const Model& model, const Plan& plan, PassLog& log) {
   Lowered lowered = lower::lower(model, plan, log);
   demand(certify::certify(lowered.model, lowered.atoms, lowered.program, plan.optimizer));
   return Proved(std::move(lowered));
 }
 
 Proved prove(const Model& model, const Plan& plan) {
-  PhaseLog log;
+  PassLog log;
   return prove(model, plan, log);
 }
 

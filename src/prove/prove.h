@@ -12,13 +12,13 @@ class Proved {
 
  private:
   explicit Proved(Lowered lowered) : lowered_(std::move(lowered)) {}
-  friend Proved prove(const Model& model, const Plan& plan, PhaseLog& log);
+  friend Proved prove(const Model& model, const Plan& plan, PassLog& log);
   Lowered lowered_;
 };
 
 /// Lowers and certifies. InputError where the plan does not suit the model, Bug where the certificate refuses
 /// what the lowering made.
-Proved prove(const Model& model, const Plan& plan, PhaseLog& log);
+Proved prove(const Model& model, const Plan& plan, PassLog& log);
 Proved prove(const Model& model, const Plan& plan);
 
 /// The same for rank classes, which are never written out as ranks.

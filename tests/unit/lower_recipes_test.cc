@@ -42,7 +42,7 @@ void expect_same(const Program& a, const Program& b) {
 TEST_P(LowerEvery, FoldsIntoClasses) {
   Model model = captured(GetParam().model);
   Plan plan = recipe(model, GetParam().spec);
-  PhaseLog log;
+  PassLog log;
   Prepared prepared = prepare(model, form_of(plan));
   Program whole = lower::lower(prepared, plan, log);
   FoldedProgram folded = lower_folded(prepared, plan);
