@@ -57,13 +57,6 @@ void check_params(std::string_view name, const ScheduleParams& params) {
     input_error("schedule {}: more than {} steps; use fewer micro-batches or devices", name, kMaxSteps);
 }
 
-ScheduleParams in_waves(ScheduleParams params, std::string_view name) {
-  if (params.waves > 0 || params.chunks == 0) return params;
-  if (params.chunks % 2) input_error("schedule {}: {} chunks; needs two for every wave", name, params.chunks);
-  params.waves = params.chunks / 2;
-  return params;
-}
-
 }  // namespace
 
 std::span<const ScheduleRow> schedule_rows() { return kRows; }
@@ -92,7 +85,7 @@ const ScheduleRow& schedule_row(std::string_view name) {
 Schedule make_schedule(std::string_view name, const ScheduleParams& params) {
   const ScheduleRow& row = schedule_row(name);
   check_params(name, params);
-  return row.make(row.in_waves ? in_waves(params, name) : params);
+  return row.make(params);
 }
 
 std::string_view letter(StepKind kind) {

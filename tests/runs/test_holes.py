@@ -132,7 +132,7 @@ class NoElements(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.fc = nn.Linear(8, 8)
+        self.fc = nn.Linear(8, 8).double()
 
     def forward(self, x, y):
         out = self.fc(x)
@@ -158,7 +158,7 @@ class PerSample(nn.Module):
 
 
 def test_micro_batches_do_not_cut_a_trained_parameter(batch):
-    model = partita.capture(PerSample(batch["x"].shape[0]), batch)
+    model = partita.capture(PerSample(len(batch[0])), batch)
     assert partita.verify(model, partita.recipe("dp", model, ranks=2), dtype="float64")["equal"]
     with pytest.raises(partita.InputError, match="which trained parameter p has too; use 1 micro-batch"):
         partita.recipe("dp", model, ranks=2, microbatches=2)
