@@ -10,4 +10,5 @@ function(partita_script label name)
 endfunction()
 
 partita_script(unit layers_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/layers_test.py ${PROJECT_SOURCE_DIR})
+partita_script(unit walks_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/walks_test.py ${PROJECT_SOURCE_DIR})
 partita_script(unit writers_test ${CMAKE_CURRENT_SOURCE_DIR}/unit/writers_test.py ${PROJECT_SOURCE_DIR})
