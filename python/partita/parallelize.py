@@ -58,18 +58,16 @@ def parallelize(module: torch.nn.Module, batch, optimizer, plan: Plan | str | No
     model = capture(module, batch, **options)
     settings = trained_only(settings, model.trained)
 
-    dtypes = {value.dtype for value in module.parameters() if value.requires_grad}
-
     def planned(model):
         where = cluster or (f"{ranks}xcpu" if ranks else None) or plan.cluster()
         found = find_plan(model, where, memory or (plan and plan.memory()), optimizer=_planned_name(settings),
                           clip=None if clip == math.inf else clip, precision=precision, calibration=calibration, strict=strict)
-        return _completed(found, settings, clip, precision, dtypes)
+        return _completed(found, settings, clip, precision)
 
     if plan is None:
         first = planned(model)
     else:
-        first = _completed(plan, settings, clip, precision, dtypes)
+        first = _completed(plan, settings, clip, precision)
         _tell_differences(plan, settings, clip)
     _check_devices(first.data["cluster"])
     return Step(module, model, first, Planner(options, planned), optimizer, batch, threads)
@@ -114,14 +112,14 @@ def _planned_name(settings):
     return "adamw" if settings["name"] == "adam" else settings["name"]
 
 
-def _completed(plan: Plan, settings, clip, precision, dtypes) -> Plan:
+def _completed(plan: Plan, settings, clip, precision) -> Plan:
     """The plan with what the arguments say; they count before what it says itself."""
     clip = clip or plan.data["optimizer"].get("clip")
     clips = clip is not None and clip < math.inf  # infinity clips nothing, as in torch
     data = {**plan.data, "optimizer": {**settings, **({"clip": float(clip)} if clips else {})}}
     if precision:
         data["precision"] = PRECISIONS[precision][1]
-    check_loss_scale(data.get("precision", {}), dtypes)
+    check_loss_scale(data.get("precision", {}))
     return plan.with_data(data)
 
 

@@ -9,17 +9,17 @@ PRECISIONS = {
     "bf16": (torch.bfloat16, {"grad": "float32", "master": "float32"}),
     "fp16": (torch.float16, {"grad": "float32", "master": "float32", "loss_scale": 65536.0}),
 }
-# The largest loss scale under which squares of gradients up to 2^12 are finite, for the norm of all of them.
-LARGEST_SCALE = {torch.float64: 2.0 ** 500, torch.float32: 2.0 ** 52}
+# Under a larger one squares of gradients, of which the norm is made, overflow in float64 for hundreds of steps; one that is
+# too large for a narrower dtype is halved within a few.
+LARGEST_SCALE = 2.0 ** 500
 
 
-def check_loss_scale(precision: dict, dtypes):
-    """precision: as a plan says it. dtypes: of the trained parameters."""
+def check_loss_scale(precision: dict):
+    """precision: as a plan says it."""
     scale = precision.get("loss_scale", 0)
-    bound = min(LARGEST_SCALE.get(dtype, LARGEST_SCALE[torch.float32]) for dtype in dtypes)
-    if scale > bound:
-        raise InputError("precision", f"loss_scale is {scale:g}, and squares of gradients times it overflow", f"give one up to "
-                         f"{bound:g}; 65536 is usual")
+    if scale > LARGEST_SCALE:
+        raise InputError("precision", f"loss_scale is {scale:g}, and squares of gradients times it overflow",
+                         f"give one up to {LARGEST_SCALE:g}; 65536 is usual")
 
 
 def check_precision(name: str | None, module: torch.nn.Module):
