@@ -432,6 +432,13 @@ class Judge {
     return true;
   }
 
+  // Sums of a few whole numbers, such as indices, may agree once by chance.
+  bool is_often_linear(const std::vector<int>& set) {
+    for (int draw = 0; draw < 4; ++draw)
+      if (!is_linear(set)) return false;
+    return true;
+  }
+
   LinearSets unclaimed() {
     std::vector<int> floating;
     for (size_t k = 0; k < instance_.in.size(); ++k)
@@ -453,7 +460,7 @@ class Judge {
       if (std::any_of(minimal.begin(), minimal.end(), inside) ||
           std::any_of(claimed.begin(), claimed.end(), inside))
         continue;
-      if (is_linear(set)) minimal.insert(set);
+      if (is_often_linear(set)) minimal.insert(set);
     }
     return minimal;
   }
