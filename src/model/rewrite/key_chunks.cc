@@ -61,7 +61,7 @@ class Chunker {
   Model run() {
     bool any = false;
     for (const Op& op : in_.ops) {
-      const AttentionKernel* kernel = attention_kernel(op);
+      std::optional<AttentionKernel> kernel = attention_kernel(op);
       any |= kernel != nullptr;
       if (!kernel)
         out_.ops.push_back(op);
