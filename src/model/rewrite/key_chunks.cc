@@ -62,7 +62,7 @@ class Chunker {
     bool any = false;
     for (const Op& op : in_.ops) {
       std::optional<AttentionKernel> kernel = attention_kernel(op);
-      any |= kernel != nullptr;
+      any |= kernel.has_value();
       if (!kernel)
         out_.ops.push_back(op);
       else if (kernel->query == 0)
