@@ -95,8 +95,8 @@ bool into_added(Broken& broken) {
   Site site;
   auto plain = [&](const Json& instr) {
     const Op* op = op_of(broken, instr);
-    return op && accumulates(*op) && !instr.contains("into") && instr["out"].size() == 1 &&
-           instr["out"][0].is_string();
+    return op && accumulation_of(*op) != AccumulationKind::kNone && !instr.contains("into") &&
+           instr["out"].size() == 1 && instr["out"][0].is_string();
   };
   if (!draw_site(broken, plain, site)) return false;
   Json& instr = at(broken, site);

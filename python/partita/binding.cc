@@ -239,6 +239,16 @@ PYBIND11_MODULE(_partita, m) {
       "has_row", [](const std::string& target) { return find_row(target) != nullptr; }, py::arg("target"),
       "Is there a built-in row for this op, such as aten.mm.default?");
   m.def(
+      "signatures",
+      [] {
+        std::map<std::string, std::pair<std::string, int>> all;
+        for (std::span<const Row> table : row_tables())
+          for (const Row& row : table)
+            all.emplace(row.target, std::pair(std::string(row.arguments), row.outputs));
+        return all;
+      },
+      "{op with a row: (names of its arguments, number of its results; -1: one list)}.");
+  m.def(
       "opaque_on_purpose",
       [] {
         std::vector<std::string> targets;

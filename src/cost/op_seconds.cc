@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cluster/kernels.h"
+#include "model/attention_kernels.h"
 
 namespace partita::cost {
 namespace {
@@ -13,43 +14,26 @@ constexpr Bytes kAlignment = 16;
 constexpr int64_t kLeastSplit = 1024;  // steps along k that a piece has at least
 constexpr int64_t kMaskedBlock = 256;  // keys: a block on the diagonal of causal attention is made whole
 
-/// Products by position of the left factor among the inputs.
-struct ProductRow {
-  std::string_view target;
-  int left;
-};
-constexpr ProductRow kProducts[] = {
-    {"aten.mm.default", 0}, {"aten.addmm.default", 1}, {"aten.bmm.default", 0}, {"aten.baddbmm.default", 1}};
-
-/// Attention by position of query and key among the inputs, and of the flag that masks later keys out.
-struct AttentionRow {
-  std::string_view target;
-  int query, key;
-  size_t causal;
-  double KernelRow::*share;
-};
-constexpr AttentionRow kAttention[] = {
-    {"aten._scaled_dot_product_flash_attention_for_cpu.default", 0, 1, 4, &KernelRow::attend},
-    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", 1, 2, 7,
-     &KernelRow::attend_backward}};
-
 /// Share of the memory's bandwidth that ops reach which do not read and write in order, or more than once:
 /// cross-entropy 0.28 to 0.32, copies into another order 0.5.
 struct TrafficRow {
-  std::string_view target;
+  CostKind cost;
   double share;
 };
-constexpr TrafficRow kTraffic[] = {{"aten._log_softmax.default", 0.3},
-                                   {"aten._log_softmax_backward_data.default", 0.3},
-                                   {"aten.nll_loss_forward.default", 0.3},
-                                   {"aten.nll_loss_backward.default", 0.3},
-                                   {"aten.clone.default", 0.5},
-                                   {"aten.cat.default", 0.5}};
+constexpr TrafficRow kTraffic[] = {{CostKind::kCrossEntropy, 0.3}, {CostKind::kReorder, 0.5}};
+
+/// What the kernels of a device reach of its flops in attention.
+struct AttentionRow {
+  CostKind cost;
+  double KernelRow::*share;
+};
+constexpr AttentionRow kAttention[] = {{CostKind::kAttention, &KernelRow::attend},
+                                       {CostKind::kAttentionBackward, &KernelRow::attend_backward}};
 
 template <class Row, size_t kCount>
-const Row* find(const Row (&rows)[kCount], std::string_view target) {
+const Row* find(const Row (&rows)[kCount], CostKind cost) {
   auto found =
-      std::find_if(std::begin(rows), std::end(rows), [&](const Row& row) { return row.target == target; });
+      std::find_if(std::begin(rows), std::end(rows), [&](const Row& row) { return row.cost == cost; });
   return found == std::end(rows) ? nullptr : found;
 }
 
@@ -79,10 +63,11 @@ Seconds product_seconds(const Device& device, const KernelRow& kernels, DType dt
 }
 
 /// Share of the pairs of a query and a key that causal attention makes.
-double attended(const OpView& view, const AttentionRow& row) {
-  const Arg& causal = argument(*view.op, row.causal, "is_causal");
+double attended(const OpView& view) {
+  AttentionKernel kernel = *attention_kernel(*view.op);
+  const Arg& causal = argument(*view.op, kernel.is_causal, "is_causal");
   if (causal.kind != Arg::kBool || causal.integer == 0) return 1;
-  const Sizes& key = view.in[row.key];
+  const Sizes& key = view.in[static_cast<int64_t>(kernel.query) + 1];
   double keys = static_cast<double>(key[static_cast<int64_t>(key.size()) - 2]);
   return std::min(1.0, (keys + kMaskedBlock) / (2 * keys));
 }
@@ -92,20 +77,20 @@ Seconds compute_part(const Device& device, const KernelRow& kernels, const OpVie
   if (std::optional<Product> product = product_of(view))
     return product_seconds(device, kernels, view.dtype, *product);
   double reached = reached_flops(device, view.dtype);
-  if (const AttentionRow* row = find(kAttention, view.op->target))
-    return flops * attended(view, *row) / (reached / device.efficiency * kernels.*(row->share));
+  if (const AttentionRow* row = find(kAttention, cost_of(*view.op)))
+    return flops * attended(view) / (reached / device.efficiency * kernels.*(row->share));
   return flops / reached;
 }
 
 }  // namespace
 
 std::optional<Product> product_of(const OpView& view) {
-  const ProductRow* row = find(kProducts, view.op->target);
-  if (!row) return std::nullopt;
-  const Sizes &left = view.in[row->left], &out = view.out[0];
+  if (!is_product(*view.op)) return std::nullopt;
+  int factor = left_factor(*view.op);
+  const Sizes &left = view.in[factor], &out = view.out[0];
   Product product{.m = out[static_cast<int64_t>(out.size()) - 2], .n = out.back(), .k = left.back()};
   if (out.size() == 3) product.batch = out[0];
-  product.left_transposed = !view.dense(row->left);
+  product.left_transposed = !view.dense(factor);
   Bytes element = dtype_bytes(view.dtype);
   for (int64_t inner : {product.left_transposed ? product.m : product.k, product.n})
     product.aligned = product.aligned && inner * element % kAlignment == 0;
@@ -133,7 +118,7 @@ Flops quantised_flops(const Device& device, DType dtype, const Product& product)
 Seconds op_seconds(const Device& device, const OpView& view, Flops flops, Bytes moved) {
   const KernelRow* kernels = find_kernels(device.kernels);
   if (!kernels) return compute_seconds(device, view.dtype, flops, moved);
-  const TrafficRow* traffic = find(kTraffic, view.op->target);
+  const TrafficRow* traffic = find(kTraffic, cost_of(*view.op));
   double bandwidth = device.memory_bandwidth * (traffic ? traffic->share : kernels->bandwidth);
   return std::max(
       {device.launch, compute_part(device, *kernels, view, flops), static_cast<double>(moved) / bandwidth});

@@ -82,7 +82,9 @@ class Folder {
 
   bool can_add(const Where& at, int to) {
     const CodeStep& made = step(at);
-    if (made.kind != InstrKind::kCompute || made.accumulate || !accumulates(model_[made.op])) return false;
+    if (made.kind != InstrKind::kCompute || made.accumulate ||
+        accumulation_of(model_[made.op]) == AccumulationKind::kNone)
+      return false;
     return std::none_of(made.in.begin(), made.in.end(),
                         [&](int in) { return value(in).storage == value(to).storage; });
   }

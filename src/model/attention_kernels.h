@@ -1,26 +1,23 @@
 #pragma once
 
-#include <string_view>
+#include <optional>
 
-#include "model/model.h"
+#include "model/row.h"
 
 namespace partita::model {
 
 /// An attention kernel that gives or takes the log-sum-exp of its scores, by positions of its arguments: the
 /// key and the value follow the query, the mask follows is_causal.
 struct AttentionKernel {
-  std::string_view target;
   size_t query, is_causal;
 };
-inline constexpr AttentionKernel kAttentionKernels[] = {
-    {"aten._scaled_dot_product_flash_attention_for_cpu.default", 0, 4},
-    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", 1, 7}};
 
-/// Null: the op is another one.
-inline const AttentionKernel* attention_kernel(const Op& op) {
-  for (const AttentionKernel& kernel : kAttentionKernels)
-    if (op.target == kernel.target) return &kernel;
-  return nullptr;
+/// None: the op is another one.
+inline std::optional<AttentionKernel> attention_kernel(const Op& op) {
+  CostKind cost = cost_of(op);
+  if (cost != CostKind::kAttention && cost != CostKind::kAttentionBackward) return std::nullopt;
+  const Row& row = *find_row(op.target);
+  return AttentionKernel{argument_position(row, "query"), argument_position(row, "is_causal")};
 }
 
 /// Nothing is left of a score with it after the softmax, and it can be added to any score without overflow.

@@ -80,7 +80,43 @@ std::string check_operands(const char* what, const Letters& letters, const Opera
   return "";
 }
 
+// The bias is added once: where the product is partial it must be a partial too, zero on all ranks but one.
+void add_bias(const OpView& op, Relation& relation) {
+  int offset = op.out_rank(0) - op.in_rank(0);
+  for (int d = 0; d < op.in_rank(0); ++d)
+    if (op.in[0][d] == op.out[0][d + offset]) relation.same(input_dim(0, d), output_dim(0, d + offset));
+  relation.addends = {0};
+}
+
+/// Where the letters of a row stand, in the order in which they first occur.
+std::vector<std::pair<char, std::vector<DimRef>>> places_of(std::string_view letters, int first_input) {
+  std::vector<std::pair<char, std::vector<DimRef>>> places;
+  DimRef next = input_dim(first_input, 0);
+  for (char c : letters) {
+    if (c == ',') next = input_dim(next.operand + 1, 0);
+    if (c == '>') next = output_dim(0, 0);
+    if (c < 'a' || c > 'z') continue;
+    auto found =
+        std::find_if(places.begin(), places.end(), [&](const auto& place) { return place.first == c; });
+    if (found == places.end()) found = places.insert(found, {c, {}});
+    found->second.push_back(next);
+    ++next.dim;
+  }
+  return places;
+}
+
 }  // namespace
+
+void relate_product(const OpView& op, std::string_view letters, bool bias, Relation& relation) {
+  int first = bias ? 1 : 0;
+  for (const auto& [letter, refs] : places_of(letters, first)) {
+    for (size_t i = 0; i + 1 < refs.size(); ++i) relation.same(refs[i], refs.back());
+    if (refs.back().kind == DimRef::kInput) relation.reduced.push_back(refs.front());
+  }
+  relation.linear =
+      bias ? std::vector<std::vector<int>>{{0, 1}, {0, 2}} : std::vector<std::vector<int>>{{0}, {1}};
+  if (bias) add_bias(op, relation);
+}
 
 std::string check_axes(const OpView& op) {
   const std::string& axes = op.op->axes;

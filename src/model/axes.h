@@ -15,4 +15,8 @@ std::string check_axes(const OpView& op);
 /// -> m n" is mm; "b s !h, !h -> b s !h" a norm over h with a weight. REQUIRES: check_axes(op) is empty.
 void relate_axes(const OpView& op, Relation& relation);
 
+/// The relation of a product by the letters of its row (Row::letters): linear in each factor. `bias`: operand
+/// 0 is added to the product of the others; its dimensions are the last of the result, or 1.
+void relate_product(const OpView& op, std::string_view letters, bool bias, Relation& relation);
+
 }  // namespace partita::model

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "model/row.h"
-#include "model/signature.h"
 
 namespace partita::model {
 namespace {
@@ -107,10 +106,8 @@ std::vector<std::string_view> words(std::string_view text) {
   return all;
 }
 
-void check_call(const Op& op) {
-  const Signature* signature = find_signature(op.target);
-  if (!signature) return;
-  std::vector<std::string_view> names = words(signature->arguments);
+void check_call(const Op& op, const Row& row) {
+  std::vector<std::string_view> names = words(row.arguments);
   if (op.args.size() > names.size())
     mismatch("has {} arguments, it takes {}: {}", op.args.size(), names.size(), fmt::join(names, ", "));
   std::set<std::string_view> given(names.begin(), names.begin() + static_cast<ptrdiff_t>(op.args.size()));
@@ -119,8 +116,8 @@ void check_call(const Op& op) {
       mismatch("has an argument \"{}\"; it takes {}", name, fmt::join(names, ", "));
     if (!given.insert(name).second) mismatch("is given its argument \"{}\" twice", name);
   }
-  if (signature->results >= 0 && op.outputs.size() > static_cast<size_t>(signature->results))
-    mismatch("makes {} tensors, but has {} outputs", signature->results, op.outputs.size());
+  if (row.outputs != Row::kAnyNumber && op.outputs.size() > static_cast<size_t>(row.outputs))
+    mismatch("makes {} tensors, but has {} outputs", row.outputs, op.outputs.size());
 }
 
 void check_dtype(const Model& model, const Op& op, const Row& row) {
@@ -141,7 +138,7 @@ void check_dtype(const Model& model, const Op& op, const Row& row) {
 void check_operands(const Model& model, const Op& op) {
   const Row* row = find_row(op.target);
   if (!row) return;
-  check_call(op);
+  check_call(op, *row);
   OpView view = view_of(model, op);
   RelationChecker(view, relate(view)).run();
   check_dtype(model, op, *row);

@@ -1,16 +1,19 @@
 #include "model/row.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "model/axes.h"
+#include "model/ops/common.h"
 
 namespace partita::model {
 namespace {
 
-std::map<std::string_view, const Row*> rows_by_target() {
-  std::map<std::string_view, const Row*> index;
+using RowsByTarget = std::unordered_map<std::string_view, const Row*>;
+
+RowsByTarget rows_by_target() {
+  RowsByTarget index;
   for (std::span<const Row> table : row_tables())
     for (const Row& row : table) CHECK(index.emplace(row.target, &row).second);
   return index;
@@ -53,7 +56,7 @@ std::vector<std::span<const Row>> row_tables() {
 }
 
 const Row* find_row(std::string_view target) {
-  static const std::map<std::string_view, const Row*> kIndex = rows_by_target();
+  static const RowsByTarget kIndex = rows_by_target();
   auto found = kIndex.find(target);
   return found == kIndex.end() ? nullptr : found->second;
 }
@@ -126,6 +129,8 @@ Relation relate(const OpView& op) {
   const Row* row = find_row(op.op->target);
   if (computes_with_complex(op)) {
     freeze_all(op, "complex numbers stay whole", relation);
+  } else if (row && !row->letters.empty()) {
+    relate_product(op, row->letters, row->bias, relation);
   } else if (row && row->relate) {
     row->relate(op, relation);
   } else if (!op.op->axes.empty()) {
@@ -170,9 +175,38 @@ bool is_view(const Op& op) {
   return op.view;
 }
 
-bool accumulates(const Op& op) {
+// Rows that are scaled by how often they occur cannot be added one by one.
+AccumulationKind accumulation_of(const Op& op) {
   const Row* row = find_row(op.target);
-  return row && row->accumulates && row->accumulates(op);
+  if (!row) return AccumulationKind::kNone;
+  bool counts = row->accumulation == AccumulationKind::kRows &&
+                bool_argument(op, argument_position(*row, "scale_grad_by_freq"), "scale_grad_by_freq", false);
+  return counts ? AccumulationKind::kNone : row->accumulation;
+}
+
+CostKind cost_of(const Op& op) {
+  const Row* row = find_row(op.target);
+  return row ? row->cost : CostKind::kPlain;
+}
+
+bool is_batched_product(const Op& op) { return cost_of(op) == CostKind::kBatchedProduct; }
+
+bool is_product(const Op& op) { return cost_of(op) == CostKind::kProduct || is_batched_product(op); }
+
+int left_factor(const Op& op) {
+  CHECK(is_product(op));
+  return find_row(op.target)->bias ? 1 : 0;
+}
+
+size_t argument_position(const Row& row, std::string_view name) {
+  size_t position = 0;
+  for (std::string_view left = row.arguments; !left.empty(); ++position) {
+    std::string_view word = left.substr(0, left.find(' '));
+    if (word == name) return position;
+    left.remove_prefix(std::min(word.size() + 1, left.size()));
+  }
+  CHECK_EQ(std::string(name), std::string(row.arguments));
+  return position;
 }
 
 bool is_plain_sum(const Model& model, const Op& op) {

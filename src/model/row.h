@@ -67,10 +67,37 @@ bool is_by_place(const Shape& shape, const Shape& strides);
 /// Does PyTorch suggest n h w c as the memory format of these images? Gaps between places are allowed.
 bool is_turned(const Shape& shape, const Shape& strides);
 
+/// What adds the result of an op to a tensor that is there.
+enum class AccumulationKind : uint8_t { kNone, kProduct, kRows };
+
+/// What the time of an op depends on, beside flops and bytes read in order: the blocks of a product, the
+/// kernel of an attention, a way through memory that is out of order or taken more than once.
+enum class CostKind : uint8_t {
+  kPlain,
+  kProduct,
+  kBatchedProduct,
+  kAttention,
+  kAttentionBackward,
+  kReorder,
+  kCrossEntropy
+};
+
+/// Does OSDP run it in slices of a weight? kPieces: only where slices of the result are joined; kSums: where
+/// partial results are added, too.
+enum class Sliced : uint8_t { kNo, kPieces, kSums };
+
 /// The rule of one op, as data. Adding an op means adding a row to a table in ops/<family>.cc.
 struct Row {
-  std::string_view target;                                         // "aten.mm.default"
-  void (*relate)(const OpView& op, Relation& relation) = nullptr;  // letters, reducers, frozen dimensions
+  static constexpr int kAnyNumber = -1;
+  std::string_view target;     // "aten.mm.default"
+  std::string_view arguments;  // as PyTorch's schema names them, in its order: "self mat2"
+  int outputs = 1;             // kAnyNumber: one list
+  /// Of a product: "m k, k n -> m n", a letter for each dimension. The result is linear in each factor, and a
+  /// sum over the letters that it lacks.
+  std::string_view letters;
+  bool bias = false;  // with letters: operand 0 is added to the product of the others
+  /// Of all others: which dimensions are the same, which are summed over, which stay whole.
+  void (*relate)(const OpView& op, Relation& relation) = nullptr;
   Flops (*flops)(const OpView& op) = nullptr;  // products only, as FlopCounterMode counts; default 0
   /// Makes the attributes of `local` fit its local shapes; `whole` and `local` are the same op. Default:
   /// nothing to do.
@@ -85,8 +112,11 @@ struct Row {
   bool copies_storage = false;
   bool view = false;         // outputs share the storage of input 0
   bool shape_alone = false;  // of its inputs it reads shape and dtype, no value
-  /// Can the result be added to a tensor that is there, without a tensor of its own? Default: no.
-  bool (*accumulates)(const Op& op) = nullptr;
+  /// How the result is added to a tensor that is there, without a tensor of its own.
+  AccumulationKind accumulation = AccumulationKind::kNone;
+  /// What its time depends on (cost/op_seconds.h).
+  CostKind cost = CostKind::kPlain;
+  Sliced sliced = Sliced::kNo;
   /// What is known of the dtype of output 0, beside that a view keeps the dtype of its input.
   enum Result : uint8_t { kAnyDType, kSameDType, kTruth } result = kAnyDType;
 };
@@ -119,8 +149,18 @@ size_t keeper_of(const Op& op);
 bool is_view(const Op& op);
 /// Does its kernel copy the whole storage of input 0?
 bool copies_storage(const Op& op);
-/// Is there a kernel that adds the result to a tensor that is there?
-bool accumulates(const Op& op);
+/// Which kernel adds the result to a tensor that is there.
+AccumulationKind accumulation_of(const Op& op);
+/// What the time of an op depends on; kPlain for an op without a row.
+CostKind cost_of(const Op& op);
+/// Is it a product of matrices, with a sum or without: mm, addmm, bmm, baddbmm?
+bool is_product(const Op& op);
+/// Is it one of many pairs of matrices: bmm, baddbmm?
+bool is_batched_product(const Op& op);
+/// The first of its operands that is no bias. REQUIRES: is_product(op).
+int left_factor(const Op& op);
+/// Where an argument stands in the schema of an op. REQUIRES: its row names it.
+size_t argument_position(const Row& row, std::string_view name);
 /// Is it a + b of two tensors of one shape and dtype, and nothing else?
 bool is_plain_sum(const Model& model, const Op& op);
 

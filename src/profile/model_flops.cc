@@ -12,7 +12,7 @@ namespace {
 constexpr double kForward = 1, kBackward = 4.0 / 5, kCausal = 0.5;
 
 double needed_share(const Op& op) {
-  const AttentionKernel* kernel = attention_kernel(op);
+  std::optional<AttentionKernel> kernel = attention_kernel(op);
   if (!kernel) return 1;
   bool causal = bool_argument(op, kernel->is_causal, "is_causal", false);
   return (op.backward ? kBackward : kForward) * (causal ? kCausal : 1);

@@ -176,7 +176,8 @@ class Checker {
     std::vector<int32_t> operands = operands_of(instr);
     if (std::find(operands.begin(), operands.end(), instr.into) != operands.end())
       say("reads input {}, to which it adds", instr.into);
-    if (!accumulates(model_[instr.op])) say("{} cannot add to what is there", model_[instr.op].target);
+    if (accumulation_of(model_[instr.op]) == AccumulationKind::kNone)
+      say("{} cannot add to what is there", model_[instr.op].target);
     if (instr.out.size() != 1 || instr.out[0].index < 0 || instr.view)
       say("adds to more or less than one tensor");
   }

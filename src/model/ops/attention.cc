@@ -73,13 +73,19 @@ Flops scores(const Shape& query, const Shape& key) {
 
 constexpr Row kRows[] = {
     {.target = "aten._scaled_dot_product_flash_attention_for_cpu.default",
+     .arguments = "query key value dropout_p is_causal attn_mask scale",
+     .outputs = 2,
      .relate = relate_attention,
      .flops = [](const OpView& op) { return 2 * scores(op.in[0], op.in[1]); },
-     .workspace = attention_workspace},
+     .workspace = attention_workspace,
+     .cost = CostKind::kAttention},
     {.target = "aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
+     .arguments = "grad_out query key value out logsumexp dropout_p is_causal attn_mask scale",
+     .outputs = 3,
      .relate = relate_attention_backward,
      .flops = [](const OpView& op) { return 5 * scores(op.in[1], op.in[2]); },
-     .workspace = attention_backward_workspace},
+     .workspace = attention_backward_workspace,
+     .cost = CostKind::kAttentionBackward},
 };
 
 }  // namespace

@@ -49,12 +49,19 @@ void relate_backward(const OpView& op, Relation& r) {
 
 constexpr Row kRows[] = {
     {.target = "aten._native_batch_norm_legit_functional.default",
+     .arguments = "input weight bias running_mean running_var training momentum eps",
+     .outputs = 5,
      .relate = relate_functional,
      .workspace = batch_norm_workspace},
     {.target = "aten._native_batch_norm_legit.no_stats",
+     .arguments = "input weight bias training momentum eps",
+     .outputs = 3,
      .relate = relate_no_stats,
      .workspace = batch_norm_workspace},
     {.target = "aten.native_batch_norm_backward.default",
+     .arguments =
+         "grad_out input weight running_mean running_var save_mean save_invstd train eps output_mask",
+     .outputs = 3,
      .relate = relate_backward,
      .workspace = batch_norm_backward_workspace},
 };

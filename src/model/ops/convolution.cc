@@ -134,11 +134,15 @@ Flops convolution_backward_flops(const OpView& op) {
 
 constexpr Row kRows[] = {
     {.target = "aten.convolution.default",
+     .arguments = "input weight bias stride padding dilation transposed output_padding groups",
      .relate = relate_convolution,
      .flops = convolution_flops,
      .localize = localize_convolution,
      .workspace = convolution_workspace},
     {.target = "aten.convolution_backward.default",
+     .arguments = "grad_output input weight bias_sizes stride padding dilation transposed output_padding "
+                  "groups output_mask",
+     .outputs = 3,
      .relate = relate_convolution_backward,
      .flops = convolution_backward_flops,
      .localize = localize_convolution_backward,

@@ -56,13 +56,20 @@ void relate_trace(const OpView&, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.diagonal.default", .relate = relate_diagonal, .view = true},
+    {.target = "aten.diagonal.default",
+     .arguments = "self offset dim1 dim2",
+     .relate = relate_diagonal,
+     .view = true},
     {.target = "aten.diagonal_backward.default",
+     .arguments = "grad_output input_sizes offset dim1 dim2",
      .relate = relate_diagonal_backward,
      .localize = localize_diagonal_backward},
-    {.target = "aten.diagonal_scatter.default", .relate = relate_diagonal_scatter, .copies_storage = true},
-    {.target = "aten.diag_embed.default", .relate = relate_diag_embed},
-    {.target = "aten.trace.default", .relate = relate_trace},
+    {.target = "aten.diagonal_scatter.default",
+     .arguments = "self src offset dim1 dim2",
+     .relate = relate_diagonal_scatter,
+     .copies_storage = true},
+    {.target = "aten.diag_embed.default", .arguments = "self offset dim1 dim2", .relate = relate_diag_embed},
+    {.target = "aten.trace.default", .arguments = "self", .relate = relate_trace},
 };
 
 }  // namespace

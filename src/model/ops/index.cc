@@ -137,11 +137,15 @@ void relate_gather(const OpView& op, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.index.Tensor", .relate = relate_index},
-    {.target = "aten._unsafe_index.Tensor", .relate = relate_index},
-    {.target = "aten.index_put.default", .relate = relate_index_put},
-    {.target = "aten._unsafe_index_put.default", .relate = relate_index_put},
-    {.target = "aten.gather.default", .relate = relate_gather},
+    {.target = "aten.index.Tensor", .arguments = "self indices", .relate = relate_index},
+    {.target = "aten._unsafe_index.Tensor", .arguments = "self indices", .relate = relate_index},
+    {.target = "aten.index_put.default",
+     .arguments = "self indices values accumulate",
+     .relate = relate_index_put},
+    {.target = "aten._unsafe_index_put.default",
+     .arguments = "self indices values accumulate",
+     .relate = relate_index_put},
+    {.target = "aten.gather.default", .arguments = "self dim index sparse_grad", .relate = relate_gather},
 };
 
 }  // namespace

@@ -54,11 +54,23 @@ void relate_mean_all(const OpView& op, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten.sum.dim_IntList", .relate = relate_sum, .workspace = conversion_workspace},
-    {.target = "aten.sum.default", .relate = relate_sum_all, .workspace = conversion_workspace},
-    {.target = "aten.count_nonzero.default", .relate = relate_count},
-    {.target = "aten.mean.dim", .relate = relate_mean, .workspace = mean_workspace},
-    {.target = "aten.mean.default", .relate = relate_mean_all, .workspace = mean_workspace},
+    {.target = "aten.sum.dim_IntList",
+     .arguments = "self dim keepdim dtype",
+     .relate = relate_sum,
+     .workspace = conversion_workspace},
+    {.target = "aten.sum.default",
+     .arguments = "self dtype",
+     .relate = relate_sum_all,
+     .workspace = conversion_workspace},
+    {.target = "aten.count_nonzero.default", .arguments = "self dim", .relate = relate_count},
+    {.target = "aten.mean.dim",
+     .arguments = "self dim keepdim dtype",
+     .relate = relate_mean,
+     .workspace = mean_workspace},
+    {.target = "aten.mean.default",
+     .arguments = "self dtype",
+     .relate = relate_mean_all,
+     .workspace = mean_workspace},
 };
 
 }  // namespace

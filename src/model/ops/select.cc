@@ -89,14 +89,21 @@ void relate_put(const OpView& op, Relation& r) {
 
 constexpr Row kRows[] = {
     {.target = "aten.index_select.default",
+     .arguments = "self dim index",
      .relate = relate_index_select,
      .workspace = index_select_workspace},
-    {.target = "aten.index_add.default", .relate = relate_index_add},
-    {.target = "aten.index_copy.default", .relate = relate_index_copy},
-    {.target = "aten.index_fill.int_Scalar", .relate = relate_index_fill},
-    {.target = "aten.index_fill.int_Tensor", .relate = relate_index_fill},
-    {.target = "aten.take.default", .relate = relate_take},
-    {.target = "aten.put.default", .relate = relate_put},
+    {.target = "aten.index_add.default",
+     .arguments = "self dim index source alpha",
+     .relate = relate_index_add},
+    {.target = "aten.index_copy.default", .arguments = "self dim index source", .relate = relate_index_copy},
+    {.target = "aten.index_fill.int_Scalar",
+     .arguments = "self dim index value",
+     .relate = relate_index_fill},
+    {.target = "aten.index_fill.int_Tensor",
+     .arguments = "self dim index value",
+     .relate = relate_index_fill},
+    {.target = "aten.take.default", .arguments = "self index", .relate = relate_take},
+    {.target = "aten.put.default", .arguments = "self index source accumulate", .relate = relate_put},
 };
 
 }  // namespace

@@ -43,12 +43,15 @@ void relate_channel_shuffle(const OpView& op, Relation& r) {
 
 constexpr Row kRows[] = {
     {.target = "aten.pixel_shuffle.default",
+     .arguments = "self upscale_factor",
      .relate = relate_pixel_shuffle,
      .workspace = image_copy_workspace},
     {.target = "aten.pixel_unshuffle.default",
+     .arguments = "self downscale_factor",
      .relate = relate_pixel_unshuffle,
      .workspace = image_copy_workspace},
     {.target = "aten.channel_shuffle.default",
+     .arguments = "self groups",
      .relate = relate_channel_shuffle,
      .workspace = image_copy_workspace},
 };

@@ -18,15 +18,28 @@ void relate_softmax_backward(const OpView& op, Relation& r) {
 }
 
 constexpr Row kRows[] = {
-    {.target = "aten._softmax.default", .relate = relate_softmax, .workspace = first_copy_workspace},
-    {.target = "aten._log_softmax.default", .relate = relate_softmax, .workspace = first_copy_workspace},
-    {.target = "aten._safe_softmax.default", .relate = relate_softmax, .workspace = safe_softmax_workspace},
+    {.target = "aten._softmax.default",
+     .arguments = "self dim half_to_float",
+     .relate = relate_softmax,
+     .workspace = first_copy_workspace},
+    {.target = "aten._log_softmax.default",
+     .arguments = "self dim half_to_float",
+     .relate = relate_softmax,
+     .workspace = first_copy_workspace,
+     .cost = CostKind::kCrossEntropy},
+    {.target = "aten._safe_softmax.default",
+     .arguments = "self dim dtype",
+     .relate = relate_softmax,
+     .workspace = safe_softmax_workspace},
     {.target = "aten._softmax_backward_data.default",
+     .arguments = "grad_output output dim input_dtype",
      .relate = relate_softmax_backward,
      .workspace = two_copies_workspace},
     {.target = "aten._log_softmax_backward_data.default",
+     .arguments = "grad_output output dim input_dtype",
      .relate = relate_softmax_backward,
-     .workspace = two_copies_workspace},
+     .workspace = two_copies_workspace,
+     .cost = CostKind::kCrossEntropy},
 };
 
 }  // namespace

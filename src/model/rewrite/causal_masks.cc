@@ -21,7 +21,7 @@ class Rewriter {
 
  private:
   Op rewritten(Op op) {
-    const AttentionKernel* kernel = attention_kernel(op);
+    std::optional<AttentionKernel> kernel = attention_kernel(op);
     bool plain = kernel && argument(op, kernel->is_causal + 1, "attn_mask").kind == Arg::kNone;
     if (!plain || !bool_argument(op, kernel->is_causal, "is_causal", false)) return op;
     Arg no;

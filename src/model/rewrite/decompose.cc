@@ -120,7 +120,8 @@ class Decomposer {
       return readers[id.value][0];
     };
     for (size_t i = 0; i < in_.ops.size(); ++i) {
-      if (in_.ops[i].target != "aten.mm.default") continue;
+      if (accumulation_of(in_.ops[i]) != AccumulationKind::kProduct || is_batched_product(in_.ops[i]))
+        continue;
       std::optional<size_t> first = turned(in_.ops[i].outputs[0]);
       std::optional<size_t> second = first ? turned(in_.ops[*first].outputs[0]) : std::nullopt;
       if (!second) continue;

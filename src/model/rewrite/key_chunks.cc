@@ -61,8 +61,8 @@ class Chunker {
   Model run() {
     bool any = false;
     for (const Op& op : in_.ops) {
-      const AttentionKernel* kernel = attention_kernel(op);
-      any |= kernel != nullptr;
+      std::optional<AttentionKernel> kernel = attention_kernel(op);
+      any |= kernel.has_value();
       if (!kernel)
         out_.ops.push_back(op);
       else if (kernel->query == 0)

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "model/products.h"
+#include "model/row.h"
 
 namespace partita::model {
 namespace {

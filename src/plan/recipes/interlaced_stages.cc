@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "model/products.h"
+#include "model/row.h"
 #include "plan/recipes/cut.h"
 #include "plan/recipes/stage_patterns.h"
 

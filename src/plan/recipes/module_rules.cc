@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "model/products.h"
 #include "model/row.h"
 #include "plan/recipes/repeated_modules.h"
 

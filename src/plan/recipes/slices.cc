@@ -9,17 +9,6 @@
 namespace partita::plan {
 namespace {
 
-// What runs in slices. Adding up the terms of a product costs about what joining its pieces does; a lookup's
-// terms are as large as its result, and mostly zeros.
-struct Sliced {
-  std::string_view target;
-  bool sums_pay;
-};
-constexpr Sliced kSliced[] = {{"aten.mm.default", true},
-                              {"aten.addmm.default", true},
-                              {"aten.bmm.default", true},
-                              {"aten.embedding.default", false}};
-
 /// Forward ops that read a parameter, itself or a view of it.
 struct Readers {
   std::vector<size_t> views, others;
@@ -41,15 +30,15 @@ Readers readers_of(const Model& model, TensorId parameter) {
 
 enum class Fit { kNone, kSparseSums, kSums, kPieces };
 
-/// What cutting an atom leaves of an op's result.
+// What cutting an atom leaves of an op's result. Adding up the terms of a product costs about what joining
+// its pieces does; a lookup's terms are as large as its result, and mostly zeros.
 Fit fit_of(const Op& op, const OpLoops& loops, AtomId atom) {
-  auto row = std::find_if(std::begin(kSliced), std::end(kSliced),
-                          [&](const Sliced& s) { return s.target == op.target; });
-  if (row == std::end(kSliced)) return Fit::kNone;
+  const Row* row = find_row(op.target);
+  if (!row || row->sliced == Sliced::kNo) return Fit::kNone;
   for (const Loop& loop : loops.loops) {
     if (loop.atom != atom || loop.frozen) continue;
     bool sums = std::find(loop.roles.begin(), loop.roles.end(), LoopRole::kPartial) != loop.roles.end();
-    return !sums ? Fit::kPieces : row->sums_pay ? Fit::kSums : Fit::kSparseSums;
+    return !sums ? Fit::kPieces : row->sliced == Sliced::kSums ? Fit::kSums : Fit::kSparseSums;
   }
   return Fit::kNone;
 }

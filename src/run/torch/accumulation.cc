@@ -11,11 +11,10 @@ namespace partita::run {
 namespace {
 
 void add_product(at::Tensor& into, const std::vector<at::Tensor>& in, int64_t) {
-  at::addmm_out(into, into, in[0], in[1]);
-}
-
-void add_products(at::Tensor& into, const std::vector<at::Tensor>& in, int64_t) {
-  at::baddbmm_out(into, into, in[0], in[1]);
+  if (into.dim() == 2)
+    at::addmm_out(into, into, in[0], in[1]);
+  else
+    at::baddbmm_out(into, into, in[0], in[1]);
 }
 
 /// Calls visit(offset in a, offset in b) for every element of `index`, whose dimensions lead those of `grad`.
@@ -59,26 +58,25 @@ void add_embedding(at::Tensor& into, const std::vector<at::Tensor>& in, int64_t 
   add(into, in[0], in[1], padding);
 }
 
-struct Row {
-  std::string_view target;
+struct KernelRow {
+  AccumulationKind kind;
   Accumulation::Kernel kernel;
-  size_t number;  // argument that is Kernel's number; 0: none
+  std::string_view number;  // the argument that is Kernel's number
 };
-constexpr Row kRows[] = {
-    {"aten.mm.default", add_product, 0},
-    {"aten.bmm.default", add_products, 0},
-    {"aten.embedding_dense_backward.default", add_embedding, 3},
-};
+constexpr KernelRow kKernels[] = {{AccumulationKind::kProduct, add_product, ""},
+                                  {AccumulationKind::kRows, add_embedding, "padding_idx"}};
 
 }  // namespace
 
 std::optional<Accumulation> Accumulation::make(const Op& op, const Instr& instr) {
   if (instr.into < 0) return std::nullopt;
   Accumulation made;
-  for (const Row& row : kRows) {
-    if (row.target != op.target) continue;
+  for (const KernelRow& row : kKernels) {
+    if (row.kind != accumulation_of(op)) continue;
     made.kernel_ = row.kernel;
-    if (row.number > 0 && row.number < instr.args.size()) made.number_ = instr.args[row.number].integer;
+    if (row.number.empty()) continue;
+    size_t position = argument_position(*find_row(op.target), row.number);
+    if (position < instr.args.size()) made.number_ = instr.args[position].integer;
   }
   if (!made.kernel_) input_error("op {}: {} cannot add to what is there", op.name, op.target);
   for (int32_t k : operands_of(instr)) made.in_.push_back(instr.in[k]);
