@@ -1,6 +1,6 @@
-"""Writes the study of docs/schedules.md: wave beside its rivals at equal bytes.
+"""Writes the study of docs/evidence/schedules.md: wave beside its rivals at equal bytes.
 
-    python bench/schedule_study.py build/bin/partita docs/schedules.md
+    python bench/schedule_study.py build/bin/partita docs/evidence/schedules.md
 
 Everything between the two `study` marks of the file is replaced by what the command printed.
 """

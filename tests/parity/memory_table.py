@@ -1,6 +1,6 @@
 """Predicted memory and flops of the zoo beside what was counted, one thread each, in bytes.
 
-    python tests/parity/memory_table.py [NAME ...] [--write docs/memory.md]
+    python tests/parity/memory_table.py [NAME ...] [--write docs/evidence/memory.md]
 
 executor: the most bytes that our executor asked of the allocator. eager: the most that PyTorch itself held. Both with
 parameters and batch. saved: unique storages that `saved_tensors_hooks` sees when forward ends, without parameters, buffers and

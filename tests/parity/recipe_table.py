@@ -1,4 +1,4 @@
-"""Verifies ten families of models under every recipe and every product of two, and writes docs/recipes.md.
+"""Verifies ten families of models under every recipe and every product of two, and writes docs/evidence/recipes.md.
 
     PYTHONPATH=python python tests/parity/recipe_table.py BUILD [--write] [--share K/N]
 
@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "recipes.md"
+PAGE = ROOT / "docs" / "evidence" / "recipes.md"
 RANKS = (2, 3, 4, 6, 8)
 BATCH = 16
 WHOLE = "0/1"
