@@ -41,18 +41,18 @@ bench: build
 	ctest --test-dir $(TREE) --label-regex perf --verbose --no-tests=error
 	for script in bench/executor.py bench/pipeline.py bench/reshard.py bench/capture.py bench/profiler.py; do $(PYTHON) $$script || exit 1; done
 
-# The tables of docs/ that come from whole runs, made anew; each fails where a row is not as it should be.
+# The tables of docs/evidence that come from whole runs, made anew; each fails where a row is not as it should be.
 tables: build
 	$(PYTHON) tests/parity/verify_table.py build/bin/partita --write
 	$(PYTHON) tests/parity/schedule_table.py build/bin/partita --write
 	$(PYTHON) tests/parity/families_table.py build/bin/partita --write
 	cmake --build $(TREE) --parallel $(JOBS) --target plan_table -- $(QUIET)
 	$(PYTHON) tests/parity/recipe_table.py $(TREE) --write
-	$(PYTHON) tests/parity/capture_table.py --write docs/capture.md
+	$(PYTHON) tests/parity/capture_table.py --write docs/evidence/capture.md
 	$(PYTHON) tests/parity/capture_twice.py
 	$(PYTHON) tests/parity/end_to_end_table.py --write
-	$(PYTHON) tests/parity/memory_table.py --write docs/memory.md
-	$(PYTHON) tests/parity/profile_cases.py --write docs/profile.md
+	$(PYTHON) tests/parity/memory_table.py --write docs/evidence/memory.md
+	$(PYTHON) tests/parity/profile_cases.py --write docs/evidence/profile.md
 
 # What .clang-format and .clang-tidy say; some minutes.
 lint:

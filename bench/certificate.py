@@ -1,4 +1,4 @@
-"""Broken programs against the two witnesses, the certificate and partita.witness; makes the tables of docs/certificate.md.
+"""Broken programs against the two witnesses, the certificate and partita.witness; makes the tables of docs/evidence/certificate.md.
 
     python bench/certificate.py [--write] [COUNT 50] [SEED 1]
 
@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "certificate.md"
+PAGE = ROOT / "docs" / "evidence" / "certificate.md"
 
 
 def told(words):

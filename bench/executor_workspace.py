@@ -1,7 +1,7 @@
 """Hidden temporary bytes of ATen kernels, counted by the allocator hook and compared with formulas: one thread a rank.
 
     python bench/executor_workspace.py            measure; fails where a formula is off by a byte
-    python bench/executor_workspace.py --write    and write the table of docs/workspace.md
+    python bench/executor_workspace.py --write    and write the table of docs/evidence/workspace.md
 """
 
 import math
@@ -18,7 +18,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 import partita
 from partita.native import library
 
-PAGE = ROOT / "docs" / "workspace.md"
+PAGE = ROOT / "docs" / "evidence" / "workspace.md"
 BEGIN = "<!-- measured: python bench/executor_workspace.py --write -->\n"
 FLASH = "aten._scaled_dot_product_flash_attention_for_cpu"
 

@@ -1,4 +1,4 @@
-"""Lowering and certifying large plans in classes of ranks; makes a table of docs/certificate.md.
+"""Lowering and certifying large plans in classes of ranks; makes a table of docs/evidence/certificate.md.
 
     python bench/lower_folded.py [--write]
 
@@ -17,7 +17,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PARTITA = ROOT / "build/bin/partita"
-PAGE = ROOT / "docs" / "certificate.md"
+PAGE = ROOT / "docs" / "evidence" / "certificate.md"
 # What, model, recipe; limits: CPU seconds, bytes.
 CASES = [
     ("GPT-3 175B, tp8 x dp4 x pp8", "gpt3-175b", "dp --ranks 256 --tp 8 --pp 8 --microbatches 8", 5.0),

@@ -6,7 +6,7 @@ Calibrates this machine on the models first. For each model and three limits of 
 `partita plan --measure` chooses over the best of all recipes and 20 random plans that fit, and beside it that of the plan
 which is fastest by prediction alone. All run in turns (`partita lab race`): first every recipe and random plan; then, for each
 limit, the fastest of those that fit against the chosen ones. A ratio is the median over the rounds of the chosen plan's time
-over that of the rival whose time is least. Wants a quiet machine. `--write` puts the rows into the table of docs/real_runs.md,
+over that of the rival whose time is least. Wants a quiet machine. `--write` puts the rows into the table of docs/evidence/real_runs.md,
 model by model, in place of those the model had. Exit 1: a choice is more than 5 % slower.
 """
 
@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "real_runs.md"
+PAGE = ROOT / "docs" / "evidence" / "real_runs.md"
 LIMIT, FINALISTS, RANDOM_PLANS = 1.05, 4, 20
 HEAT, FINAL = 2, 5  # rounds in which all run, before those that may win go on: of all rivals, of the fastest and the chosen
 ROUNDS, TOP = 4, 10  # of plan --measure

@@ -3,7 +3,7 @@ on nodes, random problems, values on thread ranks, the time of one query, the ro
 
     python bench/reshard.py [--full] [--write]
 
-Without --full a share that takes about half a minute. --write puts what was printed into docs/reshard.md.
+Without --full a share that takes about half a minute. --write puts what was printed into docs/evidence/reshard.md.
 Needs the build (make build).
 """
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reshard.md"
+PAGE = ROOT / "docs" / "evidence" / "reshard.md"
 BEGIN, END = "<!-- figures: python bench/reshard.py --full --write -->\n", "<!-- end of figures -->\n"
 SHORT = [["speed"], ["pairs", "8"], ["topology", "8"], ["random", "10000"], ["values", "500"], ["lowering"]]
 FULL = [["speed"], ["pairs", "16"], ["topology", "16"], ["random", "100000"], ["values", "2000"], ["lowering"]]

@@ -4,7 +4,7 @@ beside the named schedules, deadlock verdicts against threads, PyTorch's own sch
     python bench/schedule.py [--write] [PART ...]
 
 Parts: small gap folded uneven open deadlock csv times; without one all of them, about ten minutes of one core.
---write puts what a part printed into its place in docs/schedules.md. Needs the build (make build).
+--write puts what a part printed into its place in docs/evidence/schedules.md. Needs the build (make build).
 """
 
 import os
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "schedules.md"
+PAGE = ROOT / "docs" / "evidence" / "schedules.md"
 CAMPAIGN = "bin/schedule_campaign"
 PARTS = {
     "small": [CAMPAIGN, "small", "368"],
@@ -57,7 +57,7 @@ def write(part, text):
     page = PAGE.read_text()
     block = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
     if not block.search(page):
-        sys.exit(f"bench/schedule.py: docs/schedules.md has no place for {part}; add {begin.strip()} and {end.strip()}")
+        sys.exit(f"bench/schedule.py: docs/evidence/schedules.md has no place for {part}; add {begin.strip()} and {end.strip()}")
     PAGE.write_text(block.sub(lambda _: f"{begin}```\n{text}```\n{end}", page))
 
 

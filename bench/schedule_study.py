@@ -1,6 +1,6 @@
-"""Writes the study of docs/schedules.md: wave beside its rivals at equal bytes.
+"""Writes the study of docs/evidence/schedules.md: wave beside its rivals at equal bytes.
 
-    python bench/schedule_study.py build/bin/partita docs/schedules.md
+    python bench/schedule_study.py build/bin/partita docs/evidence/schedules.md
 
 Everything between the two `study` marks of the file is replaced by what the command printed.
 """
@@ -65,7 +65,7 @@ def study(command):
                         [f"{microbatches // DEVICES}P", f"{cap / DEVICES:g}P", comm, "yes" if ends else "no"]
                         + [cell(rows[name], best) for name in WAVES + RIVALS]
                         + [f"{float(length(search)):.2f} ({search['name'].removeprefix('search ')})", ", ".join(shortest)]) + " |")
-    summary = [f"Of {cases} settings wave is the shortest of these named schedules (or level with it) in {wins}. It is shorter "
+    summary = [f"Wave is the shortest of these named schedules (or level with it) in {wins} of {cases} settings. It is shorter "
                "than, or fits where the other does not: " + ", ".join(f"{name} {count}" for name, count in beaten.items()) + ".", ""]
     summary += ["Best W by ends, c and m (caps P, 1.5P, 2P): " + "; ".join(
         f"{ends} ends, c = {comm}, m = {m}: {' '.join(ws)}" for (ends, comm, m), ws in best_w.items()) + ".", ""]

@@ -323,7 +323,7 @@ void add_calibrate(CLI::App& app, Command& command) {
   app.add_option("--dtype", options->dtype, "retype every floating tensor");
   app.add_option("--inputs", options->inputs,
                  "values of the batch by name, F.safetensors, for a step that keeps what a batch does");
-  app.add_option("--rounds", options->rounds, "runs of every step; the middle one counts")
+  app.add_option("--rounds", options->rounds, "runs of every step; the median counts")
       ->capture_default_str()
       ->check(whole_number(1, 1000));
   app.add_option("-o,--output", options->output, "the file to write, for --calibration of other verbs")

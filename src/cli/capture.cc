@@ -45,8 +45,8 @@ void add_capture(CLI::App& app, Command& command) {
                  "a Hugging Face config.json, its folder, or FILE.py:FUNCTION, which returns (module, "
                  "batch[, loss])")
       ->required();
-  app.add_option("--batch", options->batch, "the global batch")->default_str("8 for a config");
-  app.add_option("--seq", options->seq, "the sequence length")
+  app.add_option("--batch", options->batch, "global batch size")->default_str("8 for a config");
+  app.add_option("--seq", options->seq, "sequence length")
       ->default_str("1024 for a config, or what its positions hold");
   app.add_option("--dtype", options->dtype, "bf16, fp16, float32 or float64")
       ->default_str("the config's own, or float32");

@@ -27,8 +27,9 @@ Model model_of(const Options& options, const Plan& plan, const std::string& file
   if (input.file.empty()) input.file = plan.model.substr(0, plan.model.find('#'));
   Model model = load(input, plan);
   if (fingerprint(model) != plan.model)
-    input_error("{}: model: this plan was made for {}, and '{}' is {}; say --model with what it was made of",
-                file, plan.model, input.file, fingerprint(model));
+    input_error(
+        "{}: model: this plan was made for {}, and '{}' is {}; give the model it was made for with --model",
+        file, plan.model, input.file, fingerprint(model));
   return model;
 }
 
@@ -183,7 +184,7 @@ void add_options(CLI::App& app, Options& options, int count) {
   app.add_option("PLAN", options.plans, count == 1 ? "a plan file" : "two plan files")
       ->required()
       ->expected(count);
-  app.add_option("--model", options.model, "the model, where the plan's is no preset");
+  app.add_option("--model", options.model, "the model, if the plan was not made for a preset");
   add_cluster_input(app, options.cluster, "by default the plan's");
   add_calibration_flag(app, options.calibration);
 }

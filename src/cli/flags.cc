@@ -127,7 +127,7 @@ void add_shared_flags(CLI::App& app, Command& command) {
   app.preparse_callback([&app, &command](size_t) { command.verb = verb_name(app); });
   add_flag(app, "--json", command.json, "print one JSON object and nothing else");
   add_flag(app, "--quiet", command.quiet, "print nothing but errors");
-  add_flag(app, "--progress", command.progress, "say on stderr what is being done, terminal or not");
+  add_flag(app, "--progress", command.progress, "report progress on stderr, terminal or not");
 }
 
 void refuse(const CLI::App& app, const CLI::ParseError& error) {

@@ -55,9 +55,9 @@ void add_model_input(CLI::App& app, ModelInput& input, Command& command) {
                  "*.model.json")
       ->required();
   app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
-  app.add_option("--batch", input.batch, "the global batch; a captured file has its own")
+  app.add_option("--batch", input.batch, "global batch size; a captured file has its own")
       ->check(whole_number(1));
-  app.add_option("--seq", input.seq, "the sequence length; a captured file has its own")
+  app.add_option("--seq", input.seq, "sequence length; a captured file has its own")
       ->check(whole_number(1));
   app.add_flag("--no-inferred-rows", input.no_inferred_rows,
                "keep ops whole whose rows capture found by experiment");
@@ -103,8 +103,8 @@ void add_cluster_input(CLI::App& app, ClusterInput& input, const std::string& he
   app.add_option("--memory", input.memory,
                  "bytes each device may use at most: 80GiB, 80GB, 123456; by default all but the reserve");
   app.add_option("--reserve", input.reserve,
-                 fmt::format("of each device, for context, fragmentation and buffers of communication: 4GiB, "
-                             "8%, 0; by default {:.2g}% of an accelerator, nothing of a CPU",
+                 fmt::format("memory of each device left for context, fragmentation and communication "
+                             "buffers: 4GiB, 8%, 0; by default {:.2g}% of an accelerator, nothing of a CPU",
                              100 * kReserveShare));
 }
 

@@ -17,7 +17,7 @@ inline constexpr Verb kLabs[] = {
      add_lab_choose},
     {"strategies", "what every op splits over the axes of a mesh: fewest seconds, with a proof",
      add_lab_strategies},
-    {"race", "really run several plans in turns and say which is fastest", add_lab_race},
+    {"race", "run several plans in turns and report the fastest", add_lab_race},
 };
 
 }  // namespace partita::cli

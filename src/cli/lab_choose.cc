@@ -17,7 +17,7 @@ struct ChooseFlags {
   int effort = 3;
 };
 
-// Of this process: a busy machine is not a slow search.
+// Time of this process alone: a busy machine is not a slow search.
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // Ten times the work for each step; the third is the library's own.

@@ -149,7 +149,7 @@ void add_lab_reshard(CLI::App& app, Command& command) {
   app.add_option("--from", flags->from, "BOXES as they lie: device[begin:end,...]vI/K | ...")->required();
   app.add_option("--to", flags->to, "BOXES as they are wanted")->required();
   app.add_option("--reducer", flags->reducer,
-                 "what makes a value of its addends: sum (default), max, log-sum-exp, or");
+                 "what makes a value of its partials: sum (default), max, log-sum-exp, or");
   app.add_option(
       "--groups", flags->groups,
       "devices that talk cheaply: \"0 1 2 3|4 5 6 7\"; wider groups around those: \"0 1|2 3;4 5|6 7\"");

@@ -32,7 +32,7 @@ struct StrategiesFlags {
   int effort = 3;
 };
 
-// Of this process: a busy machine is not a slow search.
+// Time of this process alone: a busy machine is not a slow search.
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 std::vector<int64_t> parse_mesh(const std::string& text, const Cluster& cluster) {
@@ -74,7 +74,7 @@ struct Searched {
 
   std::string objective() const {
     return fmt::format(
-        "seconds of the largest piece of every op and of all conversions, one after another; {}{}",
+        "seconds of the largest shard of every op and of all conversions, one after another; {}{}",
         step.folded ? "equal layers alike but for the first" : "every layer free",
         problem.axis_sizes.size() > 3 ? "; no op does three different things" : "");
   }
@@ -92,8 +92,8 @@ std::string shown_axis(const MeshAxis& axis, const Plan& plan) {
   });
   int64_t cuts = std::count_if(plan.store.begin(), plan.store.end(),
                                [&](const StoreRule& rule) { return rule.axis == axis.name; });
-  return fmt::format("axis {} of {:<4} {} rules split ops, {} cut parameters\n", axis.name, axis.size, splits,
-                     cuts);
+  return fmt::format("axis {} of {:<4} {} rules split ops, {} shard parameters\n", axis.name, axis.size,
+                     splits, cuts);
 }
 
 std::string to_text(const Searched& found, const Plan& plan) {

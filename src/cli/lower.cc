@@ -108,7 +108,7 @@ void run(const Options& options, Command& command) {
   const auto& [program, fold] = folded;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.folded && options.output.empty())
-    input_error("--folded: needs -o FILE to write the classes to");
+    input_error("--folded: needs -o FILE to write the rank classes to");
   if (options.rank >= 0) {
     write_rank(options, prepared.model, program, fold);
   } else if (options.folded) {
@@ -156,9 +156,9 @@ void add_lower(CLI::App& app, Command& command) {
   app.add_option("--rank", options->rank, "write what this rank alone executes, the others left empty")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--show", options->show, "print what every rank executes");
-  app.add_flag("--folded", options->folded, "write classes of ranks instead of every rank");
+  app.add_flag("--folded", options->folded, "write rank classes instead of every rank");
   app.add_option("--program", options->program,
-                 "certify this Program file, of ranks or of classes, instead of the one the plan gives");
+                 "certify this Program file, of ranks or of rank classes, instead of the one the plan gives");
   app.footer("Example: partita lower gpt2.model.json plan.json --dump-dir phases");
   app.callback([options, &command] { run(*options, command); });
 }

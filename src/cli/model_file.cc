@@ -58,7 +58,7 @@ std::string suggestion(const std::string& name) {
 
 [[noreturn]] void refuse_unknown(const std::string& name) {
   input_error(
-      "model '{}': no preset is called so (see partita models) and there is no such file, and nothing is "
+      "model '{}': no preset has that name (see partita models) and there is no such file, and nothing is "
       "downloaded; give a preset, a config.json of Hugging Face or its folder, or a captured *.model.json{}",
       name, suggestion(name));
 }

@@ -62,7 +62,7 @@ std::string table(const SearchResult& result) {
   for (const Candidate& c : result.fitting)
     (c.lowered || &c == &result.fitting.front() ? checked : unchecked) += show_row(c, width);
   if (unchecked.empty()) return checked;
-  return checked + "not checked, estimated by costs of units alone:\n" + unchecked;
+  return checked + "not checked, estimated from block costs alone:\n" + unchecked;
 }
 
 std::string headline(const Found& found, const PlanRequest& request) {
@@ -122,9 +122,9 @@ Json write(const Candidate& candidate, int64_t tokens, Objective objective, doub
 }
 
 constexpr const char* kCertified[] = {
-    "seconds of a step by costs of units, over the recipes looked at",
+    "seconds of a step by block costs, over the recipes looked at",
     "peak bytes of the worst device; nothing is proved",
-    "device-seconds of a step by costs of units, over the recipes and numbers of devices looked at"};
+    "device-seconds of a step by block costs, over the recipes and numbers of devices looked at"};
 
 Json write(const Found& found, const PlanRequest& request, Objective objective, double seconds) {
   const auto& [model, result] = found;
@@ -282,23 +282,23 @@ void add_plan(CLI::App& app, Command& command) {
   auto options = std::make_shared<Options>();
   add_model_input(app, options->model, command);
   app.remove_option(app.get_option("--batch"));
-  app.add_option("--batch", options->batch, "the global batch; auto: the one with most tokens a second");
+  app.add_option("--batch", options->batch, "global batch size; auto: the one with most tokens per second");
   add_plan_request(app, options->request);
   app.add_option("--objective", options->objective,
-                 "what is to be least: time of a step; memory of the worst device; device-hours per token, "
+                 "what to minimize: time of a step; memory of the worst device; device-hours per token, "
                  "which may leave devices idle")
       ->capture_default_str();
   app.add_option("--slowdown", options->slowdown,
                  "with --objective memory: at most so many times as long as the fastest plan")
       ->check(number(1, 1e6));
   app.add_option("--measure", options->rounds,
-                 "on this CPU: really run the plans found, in so many rounds, and take the fastest")
+                 "on this CPU: run the plans found in this many rounds, and take the fastest")
       ->check(whole_number(1, 1000));
   app.add_flag("--strict", options->strict,
                "a plan that fails a check of partita's own is exit 70; without it, it is left out with a "
                "warning, and the next best is given");
   app.add_option("--fault-dir", options->fault_dir,
-                 "where files for bug reports about what was left out are written")
+                 "folder for the bug report files of plans that were left out")
       ->capture_default_str();
   app.add_option("-o,--output", options->output, "write the best plan");
   app.footer(

@@ -17,15 +17,16 @@ Prices prices_of(const Cluster& cluster, const std::string& file) {
   if (!on_cpu(cluster))
     input_error(
         "--calibration {}: it was measured on a CPU ({}), but the devices are {}; take cpu, as in 4xcpu, "
-        "or leave --calibration away",
+        "or drop --calibration",
         file, calibration.machine, cluster.device.name);
   return {cluster, std::move(calibration)};
 }
 
 std::string show_tier(const Prices& prices) {
   double percent = 100 * prices.tier().expected_error;
-  return prices.measured() ? fmt::format("Time from samples of this machine: expect {:.0f} % off.\n", percent)
-                           : fmt::format("Time from the spec sheet: expect {:.0f} % off or more.\n", percent);
+  return prices.measured()
+             ? fmt::format("Times are from samples of this machine; expect errors of {:.0f} %.\n", percent)
+             : fmt::format("Times are from spec sheets; expect errors of {:.0f} % or more.\n", percent);
 }
 
 void write_tier(const Prices& prices, Json& json) {

@@ -95,7 +95,7 @@ void fit_batch(const Question& question, ModelInput& input) {
   const Options& options = question.options;
   Bytes limit = parse_bytes(options.fit, "--fit");
   if (limit < 1) input_error("--fit: 0 bytes hold nothing; write for example 80GiB");
-  if (options.model.batch) input_error("--fit finds the batch; leave --batch away");
+  if (options.model.batch) input_error("--fit finds the batch; drop --batch");
   bool captured = options.model.file.ends_with(".model.json");
   Bytes least = captured ? question.peak(0) : question.peak(1);
   if (least > limit)
@@ -151,8 +151,8 @@ void add_profile(CLI::App& app, Command& command) {
                  "dtypes beside the model's: grad=float32,master=float32,state=float32")
       ->delimiter(',');
   app.add_option("--recompute", options->recompute,
-                 "compute again in backward instead of keeping: none, selective (attention scores), full "
-                 "(every layer)")
+                 "recompute in backward instead of saving activations: none, selective (attention scores), "
+                 "full (every layer)")
       ->capture_default_str();
   app.add_option("--fit", options->fit, "find the largest batch whose peak is within this: 80GiB");
   add_calibration_flag(app, options->calibration);

@@ -84,17 +84,17 @@ NameRow find_name(const std::string& name) {
 int64_t replicas_of(const Options& options, const RecipeSpec& spec, const std::optional<Cluster>& cluster) {
   if (spec.replicas || options.name != "hsdp") return std::max<int64_t>(spec.replicas, 1);
   if (!cluster)
-    input_error("recipe hsdp: how many replicas? say --replicas, or --cluster: then every node holds one");
+    input_error("recipe hsdp: how many replicas? give --replicas, or --cluster: then every node holds one");
   int64_t nodes = spec.dp * spec.cp * spec.tp / cluster->devices_per_node;
   if (nodes < 2 || spec.dp % nodes)
-    input_error("recipe hsdp: dp {} of {} has no replica for each node; say --replicas, or take fsdp",
+    input_error("recipe hsdp: dp {} of {} has no replica for each node; give --replicas, or take fsdp",
                 spec.dp, cluster->name);
   return nodes;
 }
 
 int64_t ranks_of(const Options& options, const std::optional<Cluster>& cluster) {
   if (!options.ranks && !cluster)
-    input_error("recipe {}: how many ranks? say --ranks or --cluster", options.name);
+    input_error("recipe {}: how many ranks? give --ranks or --cluster", options.name);
   int64_t ranks = options.ranks ? options.ranks : num_ranks(*cluster);
   if (cluster && num_ranks(*cluster) < ranks)
     input_error("--ranks {}: {} has {} devices; leave --ranks out, or take a larger cluster", ranks,
@@ -131,10 +131,10 @@ RecipeSpec spec_of(const Options& options, const std::optional<Cluster>& cluster
   spec.sequence = row.sequence;
   spec.merge = options.merge == "lse";
   if (spec.merge && spec.cp == 1)
-    input_error("recipe {}: --merge lse is about keys that ranks split over cp; say --cp", options.name);
+    input_error("recipe {}: --merge lse is for keys that are sharded over cp; give --cp", options.name);
   spec.keep = parse_keep(options.keep, "--keep");
   if (spec.keep != Keep::kNothing && !spec.recompute)
-    input_error("recipe {}: --keep is about what is computed again; say --recompute too", options.name);
+    input_error("recipe {}: --keep says what is not recomputed; give --recompute too", options.name);
   spec.experts = row.experts;
   if (!row.schedule.empty()) spec.schedule = row.schedule;
   spec.pieces = std::max(spec.pieces, row.pieces);
@@ -163,7 +163,7 @@ void run(Options& options, const Command& command) {
   std::optional<Cluster> cluster;
   if (!options.cluster.cluster.empty()) cluster = load(options.cluster);
   if (!cluster && (!options.cluster.memory.empty() || !options.cluster.reserve.empty()))
-    input_error("recipe {}: --memory and --reserve are about a cluster; say --cluster too", options.name);
+    input_error("recipe {}: --memory and --reserve are for a cluster; give --cluster too", options.name);
   RecipeSpec spec = spec_of(options, cluster);
   spec.optimizer = load(options.training, options.model);
   Model model = load(options.model);
@@ -204,9 +204,13 @@ void add_recipe(CLI::App& app, Command& command) {
   app.add_option("--ranks", options->ranks, "ranks in all; by default all of --cluster")->check(positive);
   add_cluster_input(app, options->cluster, "then the plan is simulated there, and it says whether it fits");
   add_calibration_flag(app, options->calibration);
-  app.add_option("--dp", sizes.dp, "ranks the batch is split over")->check(positive);
-  app.add_option("--tp", sizes.tp, "ranks the tensors are split over")->check(positive);
-  app.add_option("--cp", sizes.cp, "ranks the tokens are split over, also inside attention")->check(positive);
+  app.add_option("--dp", sizes.dp, "ranks of a data-parallel group: the batch is split over them")
+      ->check(positive);
+  app.add_option("--tp", sizes.tp, "ranks of a tensor-parallel group: heads and hidden are split over them")
+      ->check(positive);
+  app.add_option("--cp", sizes.cp,
+                 "ranks of a context-parallel group: tokens are split over them, also inside attention")
+      ->check(positive);
   app.add_option("--merge", options->merge,
                  "cp: gather, every rank's queries meet all keys; lse, every rank's keys meet all queries, "
                  "and what they give is merged by its log-sum-exp")
@@ -214,32 +218,32 @@ void add_recipe(CLI::App& app, Command& command) {
       ->capture_default_str();
   app.add_option("--pp", sizes.pp, "stages")->check(positive);
   app.add_option("--zero", sizes.zero,
-                 "in pieces over dp: 1 optimizer states, 2 gradients too, 3 parameters too")
+                 "sharded over dp: 1 optimizer states, 2 gradients too, 3 parameters too")
       ->check(whole_number(0, 3));
   app.add_option("--zdp", sizes.zdp,
-                 "osdp: parameters (names, * for any text) that ranks keep in pieces over dp; the others are "
-                 "whole on every rank. All without it");
+                 "osdp: parameters (names, * for any text) that are sharded over dp; the others are whole on "
+                 "every rank. All without it");
   app.add_option("--slices", sizes.slices,
-                 "operators of parameters kept in pieces run in this many slices: one is gathered at a time")
+                 "operators of sharded parameters run in this many slices: one is gathered at a time")
       ->check(positive);
   app.add_option("--replicas", sizes.replicas,
-                 "copies of what --zero keeps in pieces, each over dp / replicas ranks; 1 by default, for "
-                 "hsdp as many as nodes")
+                 "copies of what --zero shards, each over dp / replicas ranks; 1 by default, for hsdp as "
+                 "many as nodes")
       ->check(positive);
   app.add_option("--microbatches", options->microbatches,
-                 "pieces of the batch, one after another; as many as stages without it")
+                 "micro-batches of the batch, one after another; as many as stages without it")
       ->check(positive);
   app.add_option(
          "--pieces", sizes.pieces,
-         "co-shard: repeated modules run in this many pieces over heads and hidden, made again in backward")
+         "co-shard: repeated modules run in this many pieces over heads and hidden, and are recomputed")
       ->check(positive);
   app.add_option("--loss-pieces", sizes.loss_pieces,
                  "head and loss, forward and backward, in this many pieces of the tokens")
       ->check(positive);
   app.add_flag("--recompute", sizes.recompute,
-               "run repeated modules again in backward instead of keeping what they made");
+               "recompute repeated modules in backward instead of saving their activations");
   app.add_option("--keep", options->keep,
-                 "with --recompute: what is kept all the same: attention, or products with weights too");
+                 "with --recompute: activations saved all the same: attention, or products with weights too");
   app.add_flag("--overlap", sizes.overlap,
                "start sums of gradients where they are made and gather parameters ahead, beside computing");
   app.add_option("--schedule", sizes.schedule,

@@ -70,7 +70,7 @@ int num_ranks(const Cluster& cluster);
 int node_of(const Cluster& cluster, int rank);
 /// What a rank computes on.
 const Device& device_of(const Cluster& cluster, int rank);
-/// Of the device that has the least.
+/// Memory of the device that has the least.
 Bytes least_memory(const Cluster& cluster);
 /// What a message from rank a to rank b goes over. REQUIRES: both in range and a != b.
 const Link& link_between(const Cluster& cluster, int a, int b);

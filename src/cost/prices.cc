@@ -9,8 +9,8 @@
 namespace partita::cost {
 namespace {
 
-// Of steps on one node, bench/published_steps.py: 21 % over 65 runs, 15 % without long sequences. And of a
-// table whose file does not say.
+// Steps on one node, bench/published_steps.py: 21 % over 65 runs, 15 % without long sequences. Then that of
+// a table whose file does not say.
 constexpr double kSpecSheetError = 0.2, kSampledError = 0.1;
 
 struct CollectiveRow {

@@ -102,7 +102,7 @@ std::optional<UnitCosts> CostBook::costs_of(const Plan& plan, std::vector<PlanFa
     // The form of the step that a plan needs may join units: then there is no price for each of them.
     int last = *std::max_element(shrunk_.stands_for.begin(), shrunk_.stands_for.end());
     if (last >= static_cast<int>(costs.units.size()))
-      input_error("its step has {} units where {} are priced", costs.units.size(), last + 1);
+      input_error("its step has {} blocks where {} are priced", costs.units.size(), last + 1);
     return costs;
   } catch (const std::logic_error& error) {
     if (strict_) throw;

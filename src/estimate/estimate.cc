@@ -48,14 +48,14 @@ class Run {
 
   Estimate run() {
     if (spec_.pieces > 1 && runs_apart(schedule_)) {
-      out_.refused = "weight gradients that are put off do not go with modules in pieces";
+      out_.refused = "delayed weight gradients do not go with modules in pieces";
       return std::move(out_);
     }
     alive_ = alive_at_most(schedule_);
     bool given = !out_.firsts.empty();
     if (!given) out_.firsts = cut_evenly();
     if (out_.firsts.empty()) {
-      out_.refused = fmt::format("{} stages are more than the model has parts", schedule_.stages);
+      out_.refused = fmt::format("{} stages are more than the model has blocks", schedule_.stages);
       return std::move(out_);
     }
     choose_all();

@@ -192,7 +192,7 @@ class LoopFinder {
       partial |= op_.has_out[o] && loop.roles[o] == LoopRole::kPartial;
     bool reducible = std::any_of(reduced.begin(), reduced.end(), [&](int p) { return root(p) == loop_root; });
     if (partial && !reducible)
-      loop = frozen_copy(loop, "its pieces cannot be added up");
+      loop = frozen_copy(loop, "its partials cannot be added up");
     else if (stands_twice(loop.ins) || stands_twice(loop.outs))
       loop = frozen_copy(loop, "stands twice in one tensor");
   }

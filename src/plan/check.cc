@@ -38,7 +38,7 @@ void check_pattern(const std::string& pattern, const std::vector<std::string>& n
                                did_you_mean(pattern, names)));
 }
 
-/// Of a mesh whose first axis lies across the stages: one block of its devices is a stage's own.
+/// Where the first axis of the mesh lies across the stages, one block of its devices is a stage's own.
 void check_across(const Plan& plan, Faults& faults) {
   std::vector<int32_t> all;
   std::set<std::vector<int32_t>> blocks;
@@ -187,7 +187,7 @@ void check_lengths(const Plan& plan, const Model& model, const Atoms& atoms, Fau
                       atoms.names[atom.value], atoms.sizes[atom.value], use.first, use.second));
 }
 
-/// A gradient has addends from all micro-batches: no trained parameter has the dimension that they cut.
+/// A gradient is a sum over micro-batches: no trained parameter has the dimension that they split.
 void check_micro_batches(const Plan& plan, const Model& model, const Atoms& atoms, Faults& faults) {
   if (plan.microbatches < 2) return;
   AtomId cut = find_atom(model, atoms, plan.microbatch_atom, "loops");
@@ -195,7 +195,7 @@ void check_micro_batches(const Plan& plan, const Model& model, const Atoms& atom
     for (const auto& leaves : atoms.dims[parameter.value])
       if (std::find(leaves.begin(), leaves.end(), cut) != leaves.end()) {
         faults.push_back(
-            fmt::format("microbatches: they cut {}, which trained parameter {} has too; use 1 micro-batch",
+            fmt::format("microbatches: they split {}, which trained parameter {} has too; use 1 micro-batch",
                         plan.microbatch_atom, whole_name(model, parameter)));
         return;
       }
@@ -239,7 +239,7 @@ void check_leaf(const Plan& plan, const StoreRule& rule, const std::string& wher
     for (const MeshAxis& axis : plan.mesh)
       if (axis.name == rule.axis) size = axis.size;
     if (!exists || atoms.sizes[dims[cut->dim][cut->leaf].value] < size)
-      faults.push_back(fmt::format("{}: {} has no leaf \"{}\" that could be cut into {}", where,
+      faults.push_back(fmt::format("{}: {} has no leaf \"{}\" that could be sharded over {}", where,
                                    model.tensors[t].name, rule.leaf, size));
   }
 }

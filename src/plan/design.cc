@@ -88,7 +88,7 @@ std::vector<std::string> Design::atoms(const std::string& word, const std::vecto
   std::erase_if(found, [&](const std::string& name) { return !is_free(name); });
   if (found.empty())
     input_error(
-        "design: nothing called \"{}\" can be cut there; there are batch, tokens, heads, hidden and {}{}",
+        "design: nothing called \"{}\" can be split there; there are batch, tokens, heads, hidden and {}{}",
         word,
         fmt::join(free.begin(), free.begin() + static_cast<ptrdiff_t>(std::min<size_t>(free.size(), 8)),
                   ", "),

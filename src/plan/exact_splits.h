@@ -8,7 +8,7 @@
 namespace partita::plan {
 
 /// What an op does along an axis, as text: "whole"; "in0:1.0" or "out0:1.0", it splits the loop that stands
-/// at leaf 0 of dimension 1 of its input or output 0; "addends in0 in2", these inputs are addends and so is
+/// at leaf 0 of dimension 1 of its input or output 0; "addends in0 in2", these inputs are partials and so is
 /// what it makes.
 std::string text_of(const OpLoops& op, const AxisChoice& choice);
 /// Nothing: the op has no such loop or set, or it cannot be split there. `choice.pass` points into `op`.

@@ -58,7 +58,7 @@ struct StoreRule {
 };
 
 /// Ops matching a pattern run in `size` pieces, one after another, each splitting one of these atoms: a loop
-/// in time. What it leaves in pieces is put together after it, what it leaves as addends is added up at once.
+/// in time. What it leaves in pieces is put together after it, its partials are added up at once.
 /// Rules of one name cut the same axis; each is a loop of its own.
 struct LoopRule {
   std::string name;

@@ -322,7 +322,7 @@ class Transformer {
     return true;
   }
 
-  // Of the free loops over these atoms the one that moves the fewest elements. Example: with tokens split, a
+  // The free loop over these atoms that moves the fewest elements. Example: with tokens split, a
   // product with a large weight gathers the tokens of its samples, one with a small weight the weight.
   int best_loop(size_t i, const std::vector<TensorId>& ins, size_t axis,
                 const std::set<AtomId>& atoms) const {
@@ -371,7 +371,7 @@ class Transformer {
     return moved + (partial ? 1 : 0);
   }
 
-  // A Partial passes through views, and where it meets others: several addends added first cost one sum, not
+  // A Partial passes through views, and where it meets others: several partials added first cost one sum, not
   // several. Elsewhere it is completed at once, since one value often feeds several ops. Over time only views
   // pass: anything else accumulates at once.
   const std::vector<int>* passing_set(size_t i, const std::vector<TensorId>& ins, size_t axis) const {

@@ -41,7 +41,7 @@ struct Transformed {
   std::vector<bool> light;  // per op: no trainable parameter leads to it, any device may repeat it
 
   size_t time_axis() const { return axis_sizes.size() - 1 - loop_axes; }
-  /// Of each LoopRule.
+  /// The axis of each LoopRule.
   std::vector<size_t> loop_axis;
 };
 

@@ -47,7 +47,7 @@ class BoxReader {
     expect(']', "the last interval");
     if (peek() == 'v') piece.addend = addend();
     if (peek() != '\0')
-      fail("has '{}' after its end; separate boxes with | and write an addend as v0/2", rest());
+      fail("has '{}' after its end; separate boxes with | and write a partial as v0/2", rest());
     return piece;
   }
 
@@ -111,12 +111,12 @@ class BoxReader {
   Addend addend() {
     ++at_;
     Addend addend;
-    addend.index = number("the number of an addend", 0, kMaxAddends);
-    expect('/', "the number of an addend");
-    addend.count = number("the count of addends", 1, kMaxAddends);
+    addend.index = number("the number of a partial", 0, kMaxAddends);
+    expect('/', "the number of a partial");
+    addend.count = number("the count of partials", 1, kMaxAddends);
     if (addend.index >= addend.count)
-      fail("is addend {} of {}; addends count from 0, so the last one is v{}/{}", addend.index, addend.count,
-           addend.count - 1, addend.count);
+      fail("is partial {} of {}; partials count from 0, so the last one is v{}/{}", addend.index,
+           addend.count, addend.count - 1, addend.count);
     return addend;
   }
 

@@ -214,7 +214,7 @@ class Builder {
       route.moves.push_back({edge.parent, edge.child, start + edge.depth - 1});
   }
 
-  /// Of the owners that are least busy now, the one after whose sum the loads are most even.
+  /// Takes the owner, among those least busy now, after whose sum the loads are most even.
   void route_sum(const Item& item, const Job& job, Route& route) {
     const std::vector<SumWay>& ways = ways_of(item, job);
     if (style_.quick) {

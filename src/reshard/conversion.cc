@@ -43,7 +43,7 @@ std::vector<Piece> pieces_of(const MeshTensor& tensor, const Layout& layout, con
   return pieces;
 }
 
-/// Of the space axes; time is over before anything moves.
+/// The reducer of the space axes; time is over before anything moves.
 Reducer reducer_of(const Layout& from, const Layout& to) {
   std::optional<Reducer> only;
   for (const Layout* layout : {&from, &to})

@@ -17,16 +17,16 @@ void check_addends(std::vector<Addend> sorted, const Region& region, std::string
   for (Addend next : sorted) {
     if (before.index >= 0 && overlap(before, next))
       input_error(
-          "{}: at {} the addends {} and {} overlap, so some of the value would count twice; give all addends "
-          "of a place the same count",
+          "{}: at {} the partials {} and {} overlap, so some of the value would count twice; give all "
+          "partials of a place the same count",
           where, to_text(region), to_text(before), to_text(next));
     if ((before.index + 1) * next.count != next.index * before.count)
-      input_error("{}: at {} an addend before {} is nowhere; list every addend v0/{} to v{}/{} of a place",
+      input_error("{}: at {} a partial before {} is nowhere; list every partial v0/{} to v{}/{} of a place",
                   where, to_text(region), to_text(next), next.count, next.count - 1, next.count);
     before = next;
   }
   if (before.index + 1 != before.count)
-    input_error("{}: at {} the addends after {} are nowhere; list every addend v0/{} to v{}/{} of a place",
+    input_error("{}: at {} the partials after {} are nowhere; list every partial v0/{} to v{}/{} of a place",
                 where, to_text(region), to_text(before), before.count, before.count - 1, before.count);
 }
 

@@ -154,7 +154,7 @@ class Replayer {
         by_target[need] = content;
         for (size_t i = 0; i < size; ++i) dealt[i] += content[i];
       } else if (by_target[need] != content) {
-        return say(cls, "differ on devices that want the same addend");
+        return say(cls, "differ on devices that want the same partial");
       }
     }
     if (!targets.empty() && dealt != whole) return say(cls, "do not add up to the value");

@@ -14,7 +14,7 @@ constexpr double kNoticed = 0.005;
 // it waits nor how long it is idle.
 std::string why_slower(const Candidate& loser, const Candidate& winner) {
   std::string text = fmt::format("{:.2f}x the time", loser.step_seconds / winner.step_seconds);
-  if (!loser.lowered) return text + " by costs of units, not checked";
+  if (!loser.lowered) return text + " by block costs, not checked";
   if (loser.exposed_comm_seconds > winner.exposed_comm_seconds)
     text += fmt::format(", waits {} for communication", show_seconds(loser.exposed_comm_seconds));
   if (loser.bubble > winner.bubble + kNoticed) text += fmt::format(", idle {:.0f} %", 100 * loser.bubble);
@@ -23,7 +23,7 @@ std::string why_slower(const Candidate& loser, const Candidate& winner) {
 
 // What is only estimated may be faster than the answer, or not: nothing was proved of it.
 std::string why_first(const std::vector<Candidate>& fitting) {
-  if (!fitting[0].lowered) return "fastest that fits by costs of units, not checked";
+  if (!fitting[0].lowered) return "fastest that fits by block costs, not checked";
   bool faster = std::any_of(fitting.begin(), fitting.end(), [&](const Candidate& other) {
     return !other.lowered && other.step_seconds < fitting[0].step_seconds;
   });

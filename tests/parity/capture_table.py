@@ -1,6 +1,6 @@
 """Captures the zoo, runs every step in the compiled executor and compares it with PyTorch, value by value.
 
-    python tests/parity/capture_table.py [NAME ...] [--write docs/capture.md]
+    python tests/parity/capture_table.py [NAME ...] [--write docs/evidence/capture.md]
 
 Exit code 1 when a model fails or differs. --write replaces the table in the page; without it the rows go to stdout.
 """

@@ -1,4 +1,4 @@
-"""Verifies small models of other families under data, tensor and pipeline parallelism, and writes docs/families.md.
+"""Verifies small models of other families under data, tensor and pipeline parallelism, and writes docs/evidence/families.md.
 
     PYTHONPATH=python python tests/parity/families_table.py COMMAND [--write]
 
@@ -16,7 +16,7 @@ import transformers as hf
 
 import partita
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "families.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "evidence" / "families.md"
 VOCABULARY, CLASSES, BATCH = 64, 6, 4
 ENDS = dict(bos_token_id=0, eos_token_id=0, pad_token_id=0)
 LAYERS = dict(num_hidden_layers=2, hidden_size=32, num_attention_heads=4)

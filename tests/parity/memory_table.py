@@ -1,6 +1,6 @@
 """Predicted memory and flops of the zoo beside what was counted, one thread each, in bytes.
 
-    python tests/parity/memory_table.py [NAME ...] [--write docs/memory.md]
+    python tests/parity/memory_table.py [NAME ...] [--write docs/evidence/memory.md]
 
 executor: the most bytes that our executor asked of the allocator. eager: the most that PyTorch itself held. Both with
 parameters and batch. saved: unique storages that `saved_tensors_hooks` sees when forward ends, without parameters, buffers and
@@ -175,7 +175,7 @@ def measure(name, folder):
 
 def summary(rows):
     whole = [row for row in rows if not row.opaque]
-    return (f"Of {len(rows)} models, {len(whole)} have no opaque op. Predicted to the byte: the executor's peak of "
+    return (f"{len(whole)} of {len(rows)} models have no opaque op. Predicted to the byte: the executor's peak of "
             f"{sum(row.executor_off() == 0 for row in whole)} of these and of {sum(row.executor_off() == 0 for row in rows)} "
             f"in all; bytes saved for backward of {sum(row.saved_off() == 0 for row in rows)}; flops of "
             f"{sum(row.flops_off() == 0 for row in rows)}. Eager's peak is within 1 % on "

@@ -1,6 +1,6 @@
 """Answers tests/data/profile_cases.csv from graphs: every row that one device's step can answer, and why not the others.
 
-    python tests/parity/profile_cases.py [--write docs/profile.md]
+    python tests/parity/profile_cases.py [--write docs/evidence/profile.md]
 
 Exit code 1 when a row does not hold. --write replaces the table in the page; without it the rows go to stdout.
 """

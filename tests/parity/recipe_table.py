@@ -1,4 +1,4 @@
-"""Verifies ten families of models under every recipe and every product of two, and writes docs/recipes.md.
+"""Verifies ten families of models under every recipe and every product of two, and writes docs/evidence/recipes.md.
 
     PYTHONPATH=python python tests/parity/recipe_table.py BUILD [--write] [--share K/N]
 
@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "recipes.md"
+PAGE = ROOT / "docs" / "evidence" / "recipes.md"
 RANKS = (2, 3, 4, 6, 8)
 BATCH = 16
 WHOLE = "0/1"
@@ -111,8 +111,8 @@ Two steps in float64 on thread ranks: loss, every gradient, parameter and buffer
 predicted one to the byte. A cell is the largest relative error (tolerance 1e-9), or the number of a reason below. Recipes that take
 ranks are tried on 2, 3, 4, 6 and 8; products of two of them on 4, 6 and 8; what one rank does differently (co-shard, loss in
 pieces, recompute, accumulation, clipping) goes with data parallel, or with the other factor, on all. hsdp is two replicas of zero3,
-or all where their number is odd; osdp keeps all parameters in pieces and runs their operators in two slices; cp splits the tokens,
-also inside attention; cp lse leaves keys in pieces and merges what they give by log-sum-exp. Pipelines have two micro-batches, 3f1b goes three times through the same weights.
+or all where their number is odd; osdp shards all parameters and runs their operators in two slices; cp splits the tokens,
+also inside attention; cp lse leaves keys sharded and merges what they give by log-sum-exp. Pipelines have two micro-batches, 3f1b goes three times through the same weights.
 Made by `PYTHONPATH=python python tests/parity/recipe_table.py build/full --write`; a share of it runs in `make test`.
 
 {chr(10).join(text + chr(10) for text in tables)}

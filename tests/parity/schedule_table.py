@@ -1,4 +1,4 @@
-"""Verifies every pipeline schedule that applies on GPT, T5, Swin and an Evoformer stack, and writes docs/pipelines.md.
+"""Verifies every pipeline schedule that applies on GPT, T5, Swin and an Evoformer stack, and writes docs/evidence/pipelines.md.
 
     python3 tests/parity/schedule_table.py COMMAND [--write | --share K/N]
 
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "pipelines.md"
+PAGE = ROOT / "docs" / "evidence" / "pipelines.md"
 
 # Small, deep enough for four devices with two stages each.
 MODELS = {

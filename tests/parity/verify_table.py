@@ -1,4 +1,4 @@
-"""Verifies every plan of the spine on small captured models, and writes docs/verify.md.
+"""Verifies every plan of the spine on small captured models, and writes docs/evidence/verify.md.
 
     python3 tests/parity/verify_table.py COMMAND            compare with one device; fails if one plan differs
     python3 tests/parity/verify_table.py COMMAND --write    and write the table
@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DATA, PAGE = ROOT / "tests" / "data", ROOT / "docs" / "verify.md"
+DATA, PAGE = ROOT / "tests" / "data", ROOT / "docs" / "evidence" / "verify.md"
 
 # What a user asks `partita recipe` for, and the captured models it runs on: two layers and a batch of 4, or four
 # layers and a batch of 8 where a pipeline needs them.
@@ -106,7 +106,7 @@ def page(rows):
     return f"""# Every plan against one device
 
 Two steps in float64, dropout 0, parameters without zeros, labels of -100 spread unevenly; errors are relative, the tolerance is 1e-9.
-Parameters are held to what the optimizer makes of their gradients ([certificate](certificate.md)).
+Parameters are held to what the optimizer makes of their gradients ([certificate](../certificate.md)).
 "peak bytes off": the most that any rank's counted peak differs from the predicted one.
 Made by `python3 tests/parity/verify_table.py build/bin/partita --write`; the same command without `--write` runs in `make test`.
 

@@ -89,7 +89,7 @@ def test_every_example_is_short():
 
 @pytest.mark.parametrize("wrong, says", [
     (lambda d: d.split("h.*.atn", "heads", 2), 'no module or op of this model is called "h.*.atn"'),
-    (lambda d: d.split("h.*.mlp", "heads", 2), 'nothing called "heads" can be cut there'),
+    (lambda d: d.split("h.*.mlp", "heads", 2), 'nothing called "heads" can be split there'),
     (lambda d: d.split("h.*.mlp", "hidden", 2).split("h.*.attn", "heads", 4), "axis tp has 2 devices already, not 4"),
     (lambda d: d.split("*", "batch", 4).plan(), "its splits use 4 devices, it was made for 2 ranks"),
     (lambda d: d.assign("*", [0]).plan(), "its stages use 1 devices, it was made for 2 ranks"),

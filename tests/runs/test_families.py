@@ -1,6 +1,6 @@
 """Models of other families, planned and run on two ranks, equal one device.
 
-The whole of it, docs/families.md: python tests/parity/families_table.py build/bin/partita
+The whole of it, docs/evidence/families.md: python tests/parity/families_table.py build/bin/partita
 """
 
 import collections

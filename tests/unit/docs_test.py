@@ -1,11 +1,11 @@
-"""Runs the commands that README.md and docs/ show, in the order a reader would type them.
+"""Runs the commands that README.md and docs/ show, in the order a reader would type them, and follows their links.
 
 usage: docs_test.py PARTITA [--torch]
 
 Every line of a fenced block that starts with `partita` or `build/bin/partita` is run in one fresh folder per
 page and must end with exit code 0, or with the code its comment names (`# exit 1`). Files a reader is expected
 to bring (GIVEN) are laid out first. Lines that start with `make` must name a target of the Makefile. Verbs and
-flags that compute tensors are run only with --torch.
+flags that compute tensors are run only with --torch. A link to a file of the project must lead to one.
 """
 import re
 import shlex
@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))]
+PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md",
+         *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))]
 COMPUTE = {"train", "verify", "calibrate", "capture", "race", "--measure"}
 LIMIT = 60  # seconds for one command
 CONFIG = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 96}'
@@ -52,6 +53,14 @@ def make_targets():
     return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
 
 
+def check_links(page, wrong):
+    folder = (ROOT / page).parent
+    for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", line):
+            if "://" not in target and not (folder / target).exists():
+                wrong.append(f"{page}:{number}: {target} does not exist")
+
+
 def run(partita, words, folder):
     strict = ["--strict"] if words[1] == "plan" else []  # a fault of ours must not end in a warning
     try:
@@ -83,6 +92,7 @@ def main():
     partita, torch = str(Path(sys.argv[1]).resolve()), "--torch" in sys.argv[2:]
     wrong, total = [], 0
     for page in PAGES:
+        check_links(page, wrong)
         total += check_page(page, partita, torch, wrong)
     for sentence in wrong:
         print(sentence)

@@ -42,7 +42,7 @@ TEST(ReshardBoxes, SaysWhereWhatAndWhatToTry) {
             "--from: box 0: '0[0:2048,0:1024]' ends at 2048 in dimension 0, which has only "
             "1024 elements; end it at 1024 or change --shape");
   EXPECT_EQ(message("0[0:1024,0:1024]v2/2"),
-            "--from: box 0: '0[0:1024,0:1024]v2/2' is addend 2 of 2; addends count from "
+            "--from: box 0: '0[0:1024,0:1024]v2/2' is partial 2 of 2; partials count from "
             "0, so the last one is v1/2");
   EXPECT_EQ(message("0[0:1024,0:1024] | 0[0:1024,0:1024]"),
             "--from: box 1: '0[0:1024,0:1024]' stands twice on device 0; list it once");
@@ -55,7 +55,7 @@ TEST(ReshardBoxes, SaysWhereWhatAndWhatToTry) {
   EXPECT_EQ(message("0[0:1024,0:1024]v1/2 1[0:1,0:1]"),
             "--from: box 0: '0[0:1024,0:1024]v1/2 1[0:1,0:1]' has '1[0:1,0:1]' after its end; separate boxes "
             "with | and "
-            "write an addend as v0/2");
+            "write a partial as v0/2");
 }
 
 TEST(ReshardBoxes, RefusesShapesAndGroups) {

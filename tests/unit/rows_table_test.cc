@@ -1,4 +1,4 @@
-// The tables of rows as a whole: nothing that real models use is missing, and docs/rows.md lists them.
+// The tables of rows as a whole: nothing that real models use is missing, and docs/evidence/rows.md lists them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -65,7 +65,7 @@ std::string document() {
 }
 
 TEST(Rows, AreListedInTheDocuments) {
-  std::string path = kSource + "/docs/rows.md";
+  std::string path = kSource + "/docs/evidence/rows.md";
   if (std::getenv("PARTITA_REWRITE")) std::ofstream(path) << document();
   EXPECT_EQ(read_file(path), document());
 }

@@ -22,7 +22,7 @@ class Contraction {
   const StrategyGraph& core() const;
   /// Seconds of the best choice = those of the core's best + these. HUGE_VAL: nothing is allowed.
   Seconds settled() const;
-  /// Of options for the core's nodes: options for all nodes of the graph, those taken out at their best.
+  /// Options for all nodes of the graph from those for the core's nodes; the others take their best.
   std::vector<int32_t> expand(const std::vector<int32_t>& option) const;
   /// Numbers looked at.
   int64_t work() const;

@@ -32,7 +32,7 @@ class Elimination {
   const std::vector<int32_t>& cut() const { return cut_; }
   /// Numbers added up in one run.
   int64_t work() const { return work_; }
-  /// Of the largest table.
+  /// Numbers in the largest table.
   int64_t largest() const { return largest_; }
 
  private:

@@ -93,7 +93,7 @@ std::vector<size_t> choose(const Line& line, const std::vector<size_t>& places, 
   return firsts;
 }
 
-/// Of each parameter: where the line reads it.
+/// Where the line reads each parameter.
 std::vector<std::vector<size_t>> uses_of_weights(const Model& model, const Line& line) {
   std::map<TensorId, std::vector<size_t>> uses;
   for (size_t i = 0; i < line.ops.size(); ++i)

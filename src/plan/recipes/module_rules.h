@@ -8,7 +8,7 @@
 
 namespace partita::plan {
 
-/// What of a module that is computed again in backward is kept all the same.
+/// Activations of a recomputed module that are saved all the same.
 enum class Keep : uint8_t {
   kNothing,
   kAttention,  // what fused attention makes: the longer the sequence, the more a byte of it costs

@@ -51,7 +51,7 @@ std::string dp_summary(const RecipeSpec& spec) {
 
 std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
   if (spec.pp == 1 && !spec.order.empty())
-    input_error("recipe: an order is for a pipeline, and this plan has one stage; say --pp");
+    input_error("recipe: an order is for a pipeline, and this plan has one stage; give --pp");
   if (spec.pp == 1) return pipeline_stages(model, {0}, spec.dp * spec.cp * spec.tp);
   Schedule schedule = spec.order.empty()
                           ? make_schedule(spec.schedule, {.devices = static_cast<int>(spec.pp),
@@ -61,7 +61,7 @@ std::vector<Stage> stages_of(const Model& model, const RecipeSpec& spec) {
   if (schedule.devices != spec.pp)
     input_error("recipe: the order is of {} devices, the pipeline has {}", schedule.devices, spec.pp);
   if (schedule.microbatches != spec.microbatches)
-    input_error("recipe: the order is of {} micro-batches, not {}; say --microbatches {}",
+    input_error("recipe: the order is of {} micro-batches, not {}; give --microbatches {}",
                 schedule.microbatches, spec.microbatches, schedule.microbatches);
   if (schedule.devices_of(0, 0).size() > 1)
     return interlaced_stages(model, spec.pp, spec.dp * spec.cp * spec.tp);
@@ -253,7 +253,7 @@ void RecipeBook::add_pieces(int64_t parts, Plan& plan) {
   std::vector<std::string> atoms;
   for (const std::vector<std::string>& family : families(parts)) {
     if (size_of(stated.atoms, family.front()) < parts)
-      input_error("recipe: {} has length {}, which cannot be cut into {} pieces; try --pieces {}",
+      input_error("recipe: {} has length {}, which cannot be split into {} pieces; try --pieces {}",
                   family.front(), size_of(stated.atoms, family.front()), parts,
                   size_of(stated.atoms, family.front()));
     atoms.push_back(family.front());
@@ -287,7 +287,7 @@ void RecipeBook::add_loss_pieces(int64_t parts, Plan& plan) const {
   std::string tokens = inner_tokens();
   if (tokens.empty() || size_of(atoms, tokens) < parts) tokens = batch_atom(tokens_->model, atoms);
   if (tokens.empty() || size_of(atoms, tokens) < parts)
-    input_error("recipe: this model has no {} tokens or samples to cut its loss into", parts);
+    input_error("recipe: this model has no {} tokens or samples to split its loss into", parts);
   plan.loops.push_back({.name = "tokens",
                         .size = parts,
                         .ops = head_and_loss(split_.model),
@@ -316,7 +316,7 @@ void RecipeBook::add_slices(const RecipeSpec& spec, Plan& plan) const {
   if (spec.zero == 3) params = {"*"};
   if (spec.dp == 1 || params.empty())
     input_error(
-        "recipe: slices are of operators that ranks keep in pieces; say osdp or zero3, and --dp above 1");
+        "recipe: slices are for operators of sharded parameters; give osdp or zero3, and --dp above 1");
   std::vector<LoopRule> rules = slices(plan, params, spec.slices);
   if (rules.empty())
     input_error("recipe: no operator of {} can run in {} slices; try fewer", fmt::join(params, ", "),

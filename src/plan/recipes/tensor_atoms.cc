@@ -80,7 +80,7 @@ std::vector<Candidate> candidates(const Model& model, const Atoms& atoms, int64_
     AtomId atom{static_cast<int32_t>(a)};
     std::set<size_t> parameters = parameters_with(model, atoms, atom);
     if (parameters.empty() || in_batch(model, atoms, atom)) continue;
-    // A short atom may still take one prime factor of the ranks, so it is judged at its own length.
+    // A short atom may still take one prime factor of the ranks, so it is priced at its own length.
     int64_t pieces = std::min(parts, atoms.sizes[a]);
     Price price = price_of(model, atoms, atoms.names[a], pieces);
     if (price.clean && price.saved > price.moved) out.push_back({atom, std::move(parameters), price.moved});
