@@ -5,27 +5,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "program/effects.h"
 #include "program/local_view.h"
-#include "program/moved.h"
 #include "program/slot_table.h"
-#include "program/words.h"
 #include "simulate/instr_cost.h"
 
 namespace partita::estimate {
 namespace {
-
-enum class Part : uint8_t { kPrologue, kForward, kBackward, kEpilogue };
-
-Part part_of(const std::string& body) {
-  constexpr std::pair<std::string_view, Part> kParts[] = {{".prologue", Part::kPrologue},
-                                                          {".forward", Part::kForward},
-                                                          {".backward", Part::kBackward},
-                                                          {".epilogue", Part::kEpilogue}};
-  for (const auto& [suffix, part] : kParts)
-    if (body.ends_with(suffix)) return part;
-  CHECK(false);
-  return Part::kEpilogue;
-}
 
 /// Backward ops that lead to the gradient of one parameter and to nothing else: what zero-bubble schedules
 /// put off (as the lowering does).
@@ -33,7 +19,7 @@ std::vector<bool> weight_ops(const Model& model, const Program& program) {
   std::vector<bool> runs(model.ops.size());  // for every micro-batch
   for (const Body& body : program.bodies)
     for (const Instr& instr : body.instrs)
-      if (instr.kind == InstrKind::kCompute && !body.name.ends_with("logue")) runs[instr.op.value] = true;
+      if (instr.kind == InstrKind::kCompute && in_loop(*body.part)) runs[instr.op.value] = true;
   constexpr int kNobody = -1, kMany = -2;
   std::vector<int> leads(model.tensors.size(), kNobody);
   std::vector<bool> weight(model.ops.size());
@@ -128,11 +114,11 @@ class Meter {
   }
 
   void run(const Action& action) {
-    part_ = part_of(program_[action.body].name);
     const Body& body = program_[action.body];
+    part_ = *body.part;
     names_.open(body);
-    if (part_ == Part::kForward) note_prologue();
-    if (part_ == Part::kBackward) sum_saved();
+    if (part_ == BodyPart::kForward) note_prologue();
+    if (part_ == BodyPart::kBackward) sum_saved();
     start_ = current_ - base_;
     unit_ = -1;
     std::vector<int> units = units_of(body);
@@ -143,7 +129,7 @@ class Meter {
     if (in_loop()) leave();
   }
 
-  bool in_loop() const { return part_ == Part::kForward || part_ == Part::kBackward; }
+  bool in_loop() const { return program::in_loop(part_); }
 
   // What was made before the loop lasts.
   void note_prologue() {
@@ -169,7 +155,7 @@ class Meter {
     // What runs early for a later unit counts where it runs: forward goes up the units, backward down.
     for (size_t i = units.size(); i-- > 1;)
       units[i - 1] =
-          part_ == Part::kForward ? std::min(units[i - 1], units[i]) : std::max(units[i - 1], units[i]);
+          part_ == BodyPart::kForward ? std::min(units[i - 1], units[i]) : std::max(units[i - 1], units[i]);
     return units;
   }
 
@@ -182,7 +168,7 @@ class Meter {
   }
 
   void leave() {
-    if (part_ != Part::kForward) return;
+    if (part_ != BodyPart::kForward) return;
     out_.units[unit_].saved += current_ - base_ - start_;
   }
 
@@ -203,16 +189,16 @@ class Meter {
   Seconds seconds_of(BodyId body, int32_t index, const Instr& instr, const std::vector<TypeId>& in) {
     if (!row_of(instr.kind).collective) return costs_.local(body, index, in, 0);
     // Sums over data parallel ranks after the loop are priced where their number is known.
-    if (part_ == Part::kEpilogue && data_ranks_ > 1) return 0;
+    if (part_ == BodyPart::kEpilogue && data_ranks_ > 1) return 0;
     return costs_.collective(instr, in[0], rank_.groups[instr.group]);
   }
 
   void add_seconds(const Instr& instr, Seconds seconds) {
-    if (part_ == Part::kPrologue) out_.prologue += seconds;
-    if (part_ == Part::kEpilogue) add_at_end(instr, seconds);
+    if (part_ == BodyPart::kPrologue) out_.prologue += seconds;
+    if (part_ == BodyPart::kEpilogue) add_at_end(instr, seconds);
     if (!in_loop()) return;
     UnitCost& cost = out_.units[unit_];
-    if (part_ == Part::kForward) {
+    if (part_ == BodyPart::kForward) {
       cost.forward += seconds;
       return;
     }
@@ -236,7 +222,7 @@ class Meter {
     auto found = lasting_.find(name(slot).storage);
     if (found == lasting_.end() || !in_loop()) return;
     found->second.units.insert(unit_);
-    (part_ == Part::kForward ? found->second.forward : found->second.backward) = true;
+    (part_ == BodyPart::kForward ? found->second.forward : found->second.backward) = true;
   }
 
   /// A value is added to a sum over micro-batches: a gradient, or a part of one that several units make.
@@ -275,9 +261,9 @@ class Meter {
       }
       int storage = instr.view ? name(instr.in[0]).storage : allocate(bytes);
       give(instr.out[o], {storage, instr.types[o], op.outputs[o]});
-      if (part_ == Part::kForward) made_[op.outputs[o]] = {unit_, bytes_of(program_[instr.types[o]])};
+      if (part_ == BodyPart::kForward) made_[op.outputs[o]] = {unit_, bytes_of(program_[instr.types[o]])};
     }
-    if (part_ == Part::kForward)
+    if (part_ == BodyPart::kForward)
       for (TensorId id : inputs_of(op)) last_reader_[id] = std::max(last_reader_[id], unit_);
     mark(unkept + workspace_of(view));
   }
@@ -289,7 +275,7 @@ class Meter {
       int storage = allocate(bytes_of(program_[instr.types[0]]));
       TensorId tensor = instr.in.empty() ? TensorId{} : name(instr.in[0]).tensor;
       give(instr.out[0], {storage, instr.types[0], tensor});
-      if (instr.kind == InstrKind::kZeros && part_ == Part::kPrologue) sums_.insert(storage);
+      if (instr.kind == InstrKind::kZeros && part_ == BodyPart::kPrologue) sums_.insert(storage);
       return;
     }
     Name first = name(instr.in[0]);
@@ -309,7 +295,7 @@ class Meter {
     bool copied = false;
     for (size_t d = 0; d < own.shape.size(); ++d)
       copied |= own.shape[d] != 1 && own.strides[d] != gradient.strides[d];
-    updates_[name(instr.in[0]).tensor] = {bytes_moved(program_, instr, in), own.dtype, copied};
+    updates_[name(instr.in[0]).tensor] = {bytes_moved(program_, instr, in).all(), own.dtype, copied};
   }
 
   int allocate(Bytes bytes) {
@@ -333,7 +319,7 @@ class Meter {
     if (!in_loop()) return;
     UnitCost& cost = out_.units[unit_];
     Bytes now = current_ - base_ + extra;
-    if (part_ == Part::kForward) {
+    if (part_ == BodyPart::kForward) {
       cost.forward_peak = std::max(cost.forward_peak, now - start_);
       return;
     }
@@ -448,7 +434,7 @@ class Meter {
   std::map<TensorId, Seconds> summed_;  // gradients
   std::vector<Bytes> saved_until_;      // by unit: what forward left of it and all before it
   Bytes current_ = 0, base_ = 0, start_ = 0, kept_ = 0, kept_before_ = 0;
-  Part part_ = Part::kPrologue;
+  BodyPart part_ = BodyPart::kPrologue;
   int unit_ = -1;
   bool weight_ = false;
   int64_t dp_ = 1, data_ranks_ = 1;

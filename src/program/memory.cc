@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/interrupt.h"
+#include "program/effects.h"
 #include "program/held_bytes.h"
 #include "program/local_view.h"
 #include "program/outside.h"
@@ -137,26 +138,13 @@ class RankWalk {
   }
 
   void execute(const Instr& instr, int32_t number) {
-    switch (instr.kind) {
-      case InstrKind::kCompute:
-        compute(instr, number);
-        break;
-      case InstrKind::kAllGather:
-      case InstrKind::kReduceScatter:
-      case InstrKind::kAllToAll:
-        make(instr, Cause::kCommunication);
-        break;
-      case InstrKind::kSlice:
-      case InstrKind::kZeros:
-      case InstrKind::kCast:
-      case InstrKind::kConcat:
-        make(instr, Cause::kTemporary);
-        break;
-      case InstrKind::kWait:
-        break;
-      default:
-        rename(instr, number);
-    }
+    Effects does = effects(instr);
+    if (instr.kind == InstrKind::kCompute)
+      compute(instr, number);
+    else if (does.allocates)
+      make(instr, does.needs_group ? Cause::kCommunication : Cause::kTemporary);
+    else if (does.alias >= 0)
+      rename(instr, number);
     held_.mark(number, 0);
     for (Slot slot : instr.drop) held_.drop(slot, microbatch_);
   }
