@@ -84,19 +84,15 @@ class Workshop {
   std::map<std::tuple<bool, int, int>, Model> models_;
 };
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 /// Forward 1, backward 2 (in two halves where the schedule takes it apart), nothing outside the loop.
 Timing unit_timing(const Program& program, Seconds unit, MessageTime message) {
   bool apart = std::any_of(program.bodies.begin(), program.bodies.end(),
-                           [](const Body& body) { return ends_with(body.name, ".weight"); });
+                           [](const Body& body) { return body.part == BodyPart::kWeight; });
   return even_timing(
       program,
       [&](const Body& body) {
-        if (ends_with(body.name, ".backward")) return apart ? unit : 2 * unit;
-        return ends_with(body.name, ".forward") || ends_with(body.name, ".weight") ? unit : 0;
+        if (body.part == BodyPart::kBackward) return apart ? unit : 2 * unit;
+        return body.part && in_loop(*body.part) ? unit : 0;
       },
       message);
 }

@@ -23,18 +23,13 @@ ClockKind clock_kind(const std::string& name) {
               did_you_mean(name, {"real", "virtual", "emulated"}));
 }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 Timing forward_timing(const Program& program, Seconds forward) {
   bool apart = std::any_of(program.bodies.begin(), program.bodies.end(),
-                           [](const Body& body) { return ends_with(body.name, ".weight"); });
+                           [](const Body& body) { return body.part == BodyPart::kWeight; });
   return even_timing(program,
                      [&](const Body& body) {
-                       if (ends_with(body.name, ".backward")) return apart ? forward : 2 * forward;
-                       return ends_with(body.name, ".forward") || ends_with(body.name, ".weight") ? forward
-                                                                                                  : 0;
+                       if (body.part == BodyPart::kBackward) return apart ? forward : 2 * forward;
+                       return body.part && in_loop(*body.part) ? forward : 0;
                      },
                      {});
 }

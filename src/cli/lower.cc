@@ -15,6 +15,7 @@
 #include "cli/verbs.h"
 #include "lower/unmade.h"
 #include "program/assumed.h"
+#include "program/effects.h"
 #include "program/memory.h"
 
 namespace partita::cli {
@@ -39,11 +40,7 @@ Bytes bytes_sent(const Program& program, const Fold& fold) {
       for (const Instr& instr : program[action.body].instrs) {
         if (instr.group < 0) continue;
         int64_t n = fold.members(program, id, instr.group);
-        Bytes out = bytes_of(program[instr.types[0]]);
-        if (instr.kind == InstrKind::kAllReduce) each += 2 * out * (n - 1) / n;
-        if (instr.kind == InstrKind::kAllGather) each += out * (n - 1) / n;
-        if (instr.kind == InstrKind::kReduceScatter) each += out * (n - 1);
-        if (instr.kind == InstrKind::kAllToAll) each += out * (n - 1) / n;
+        each += wire_bytes(instr, bytes_of(program[instr.types[0]]), n);
       }
     }
     total += each * fold.ranks(id);

@@ -5,27 +5,11 @@
 #include <set>
 
 #include "base/error.h"
-#include "program/local_view.h"
-#include "program/moved.h"
-#include "program/slot_table.h"
-#include "program/words.h"
+#include "program/rank_bytes.h"
 #include "simulate/instr_cost.h"
 
 namespace partita::estimate {
 namespace {
-
-enum class Part : uint8_t { kPrologue, kForward, kBackward, kEpilogue };
-
-Part part_of(const std::string& body) {
-  constexpr std::pair<std::string_view, Part> kParts[] = {{".prologue", Part::kPrologue},
-                                                          {".forward", Part::kForward},
-                                                          {".backward", Part::kBackward},
-                                                          {".epilogue", Part::kEpilogue}};
-  for (const auto& [suffix, part] : kParts)
-    if (body.ends_with(suffix)) return part;
-  CHECK(false);
-  return Part::kEpilogue;
-}
 
 /// Backward ops that lead to the gradient of one parameter and to nothing else: what zero-bubble schedules
 /// put off (as the lowering does).
@@ -33,7 +17,7 @@ std::vector<bool> weight_ops(const Model& model, const Program& program) {
   std::vector<bool> runs(model.ops.size());  // for every micro-batch
   for (const Body& body : program.bodies)
     for (const Instr& instr : body.instrs)
-      if (instr.kind == InstrKind::kCompute && !body.name.ends_with("logue")) runs[instr.op.value] = true;
+      if (instr.kind == InstrKind::kCompute && in_loop(*body.part)) runs[instr.op.value] = true;
   constexpr int kNobody = -1, kMany = -2;
   std::vector<int> leads(model.tensors.size(), kNobody);
   std::vector<bool> weight(model.ops.size());
@@ -64,7 +48,9 @@ class Meter {
         weight_ops_(weight_ops(model_, program_)),
         prices_(prices),
         costs_(model_, program_, prices),
-        names_(rank_, program_.microbatches) {
+        shared_(model_, program_),
+        bytes_(shared_, rank_, [this](Bytes held) { mark(held); }),
+        tensors_(rank_, program_.microbatches) {
     out_.units.resize(units_.all.size());
     for (auto [parameter, gradient] : model_.gradients) gradients_.insert(gradient);
     for (const MeshAxis& axis : plan.mesh) {
@@ -81,7 +67,7 @@ class Meter {
       if (load.microbatch == 0) take_load(load);
     for (const Action& action : rank_.actions) {
       if (action.microbatch > 0) continue;
-      if (action.kind == ActionKind::kFree) drop(action.slot);
+      if (action.kind == ActionKind::kFree) bytes_.free(action);
       if (action.kind == ActionKind::kRun) run(action);
     }
     count_leaving();
@@ -91,15 +77,6 @@ class Meter {
   }
 
  private:
-  struct Storage {
-    Bytes bytes = 0;
-    int names = 0;
-  };
-  struct Name {
-    int storage = -1;
-    TypeId type;
-    TensorId tensor;
-  };
   /// What is there for the whole step, by storage.
   struct Lasting {
     TensorId tensor;
@@ -114,26 +91,31 @@ class Meter {
     return folded_.fold.empty() ? folded_.program : expand(folded_.program, folded_.fold, rank);
   }
 
-  Name& name(Slot slot) { return names_.at(slot, 0); }
+  int storage_of(Slot slot) { return bytes_.name(slot).storage; }
+  TensorId& tensor_of(Slot slot) { return tensors_.at(slot, 0); }
+  Bytes bytes_in(int storage) { return bytes_.held().bytes(storage); }
+  /// Above what the rank holds all the time.
+  Bytes held() { return bytes_.held().held().all - base_; }
 
   void take_load(const Load& load) {
     Role role = model_[load.tensor].role;
-    int storage = allocate(bytes_of(program_[load.type]));
-    give(load.slot, {storage, load.type, load.tensor});
-    lasting_[storage] = {.tensor = load.tensor,
-                         .state = load.state,
-                         .per_microbatch = load.slot.space == Space::kFrame,
-                         .parameter = role == Role::kParameter,
-                         .type = load.type};
+    bytes_.load(load);
+    tensor_of(load.slot) = load.tensor;
+    lasting_[storage_of(load.slot)] = {.tensor = load.tensor,
+                                       .state = load.state,
+                                       .per_microbatch = load.slot.space == Space::kFrame,
+                                       .parameter = role == Role::kParameter,
+                                       .type = load.type};
   }
 
   void run(const Action& action) {
-    part_ = part_of(program_[action.body].name);
     const Body& body = program_[action.body];
-    names_.open(body);
-    if (part_ == Part::kForward) note_prologue();
-    if (part_ == Part::kBackward) sum_saved();
-    start_ = current_ - base_;
+    part_ = *body.part;
+    bytes_.open(body);
+    tensors_.open(body);
+    if (part_ == BodyPart::kForward) note_prologue();
+    if (part_ == BodyPart::kBackward) sum_saved();
+    start_ = held();
     unit_ = -1;
     std::vector<int> units = units_of(body);
     for (size_t i = 0; i < body.instrs.size(); ++i) {
@@ -143,15 +125,15 @@ class Meter {
     if (in_loop()) leave();
   }
 
-  bool in_loop() const { return part_ == Part::kForward || part_ == Part::kBackward; }
+  bool in_loop() const { return program::in_loop(part_); }
 
   // What was made before the loop lasts.
   void note_prologue() {
-    names_.for_each([&](Slot, int32_t, const Name& known) {
+    bytes_.held().for_each_name([&](Slot slot, int32_t, const RankBytes::Name& known) {
       if (known.storage >= 0 && !lasting_.contains(known.storage))
-        lasting_[known.storage] = {.tensor = known.tensor, .type = known.type};
+        lasting_[known.storage] = {.tensor = tensor_of(slot), .type = known.type};
     });
-    base_ = current_;
+    base_ += held();
   }
 
   /// The unit of every instruction: of its op, and around ops of the one that a value is made ready for.
@@ -169,54 +151,53 @@ class Meter {
     // What runs early for a later unit counts where it runs: forward goes up the units, backward down.
     for (size_t i = units.size(); i-- > 1;)
       units[i - 1] =
-          part_ == Part::kForward ? std::min(units[i - 1], units[i]) : std::max(units[i - 1], units[i]);
+          part_ == BodyPart::kForward ? std::min(units[i - 1], units[i]) : std::max(units[i - 1], units[i]);
     return units;
   }
 
   void enter(int unit) {
     if (unit_ >= 0) leave();
     unit_ = unit;
-    start_ = current_ - base_;
+    start_ = held();
     kept_before_ = kept_;
-    mark(0);
+    mark(bytes_.held().held().all);
   }
 
   void leave() {
-    if (part_ != Part::kForward) return;
-    out_.units[unit_].saved += current_ - base_ - start_;
+    if (part_ != BodyPart::kForward) return;
+    out_.units[unit_].saved += held() - start_;
   }
 
   void execute(BodyId body, int32_t index) {
     const Instr& instr = program_[body].instrs[index];
     std::vector<TypeId> in;
-    for (Slot slot : instr.in) in.push_back(name(slot).type);
+    for (Slot slot : instr.in) in.push_back(bytes_.name(slot).type);
     for (Slot slot : instr.in) read(slot);
     add_seconds(instr, seconds_of(body, index, instr, in));
-    if (instr.kind == InstrKind::kCompute)
-      compute(instr, in);
-    else
-      apply(instr);
-    mark(0);
-    for (Slot slot : instr.drop) drop(slot);
+    if (instr.kind == InstrKind::kOptimize) note_update(instr, in);
+    note_sum(instr);
+    bytes_.make(instr, index);
+    note_outputs(instr);
+    bytes_.drop(instr);
   }
 
   Seconds seconds_of(BodyId body, int32_t index, const Instr& instr, const std::vector<TypeId>& in) {
     if (!row_of(instr.kind).collective) return costs_.local(body, index, in, 0);
     // Sums over data parallel ranks after the loop are priced where their number is known.
-    if (part_ == Part::kEpilogue && data_ranks_ > 1) return 0;
+    if (part_ == BodyPart::kEpilogue && data_ranks_ > 1) return 0;
     return costs_.collective(instr, in[0], rank_.groups[instr.group]);
   }
 
   void add_seconds(const Instr& instr, Seconds seconds) {
-    if (part_ == Part::kPrologue) out_.prologue += seconds;
-    if (part_ == Part::kEpilogue) add_at_end(instr, seconds);
+    if (part_ == BodyPart::kPrologue) out_.prologue += seconds;
+    if (part_ == BodyPart::kEpilogue) add_at_end(instr, seconds);
     if (!in_loop()) return;
     UnitCost& cost = out_.units[unit_];
-    if (part_ == Part::kForward) {
+    if (part_ == BodyPart::kForward) {
       cost.forward += seconds;
       return;
     }
-    bool adds = instr.kind == InstrKind::kAdd && sums_.contains(name(instr.in[0]).storage);
+    bool adds = instr.kind == InstrKind::kAdd && sums_.contains(storage_of(instr.in[0]));
     if (adds) cost.accumulate += seconds;
     if (instr.kind == InstrKind::kCompute) weight_ = weight_ops_[instr.op.value];
     (weight_ || adds ? cost.weight_grad : cost.input_grad) += seconds;
@@ -225,7 +206,7 @@ class Meter {
   // Updates and sums of gradients are where their parameter is.
   void add_at_end(const Instr& instr, Seconds seconds) {
     if (instr.kind == InstrKind::kOptimize) return;
-    TensorId tensor = instr.in.empty() ? TensorId{} : name(instr.in[0]).tensor;
+    TensorId tensor = instr.in.empty() ? TensorId{} : tensor_of(instr.in[0]);
     if (tensor && gradients_.contains(tensor) && row_of(instr.kind).collective)
       summed_[tensor] += seconds;
     else
@@ -233,107 +214,74 @@ class Meter {
   }
 
   void read(Slot slot) {
-    auto found = lasting_.find(name(slot).storage);
+    auto found = lasting_.find(storage_of(slot));
     if (found == lasting_.end() || !in_loop()) return;
     found->second.units.insert(unit_);
-    (part_ == Part::kForward ? found->second.forward : found->second.backward) = true;
+    (part_ == BodyPart::kForward ? found->second.forward : found->second.backward) = true;
   }
 
   /// A value is added to a sum over micro-batches: a gradient, or a part of one that several units make.
   /// After the loop, where such parts are added up, there are no units.
-  void note_sum(TensorId tensor, int sum, Bytes bytes) {
+  void note_sum(const Instr& instr) {
+    Effects does = effects(instr);
+    bool adds = instr.into >= 0 || instr.kind == InstrKind::kAdd;
+    if (!adds || !sums_.contains(storage_of(instr.in[does.alias]))) return;
+    int sum = storage_of(instr.in[does.alias]);
+    TensorId tensor = added(instr);
     if (gradients_.contains(tensor)) sum_of_[tensor] = sum;
     if (!in_loop()) return;
+    Bytes bytes = bytes_in(instr.into >= 0 ? sum : storage_of(instr.in[1]));
     kept_ += bytes;
     if (!gradients_.contains(tensor)) out_.units[unit_].parts += bytes;
   }
 
-  // Kernels that add to what is there need nothing beside it.
-  void accumulate(const Instr& instr) {
-    Name there = name(instr.in[instr.into]);
-    if (sums_.contains(there.storage)) {
-      there.tensor = model_[instr.sum ? instr.sum : instr.op].outputs[0];
-      note_sum(there.tensor, there.storage, storages_[there.storage].bytes);
-    }
-    if (instr.out[0] != instr.in[instr.into]) give(instr.out[0], there);
+  /// What an instruction adds in place.
+  TensorId added(const Instr& instr) {
+    if (instr.into < 0) return tensor_of(instr.in[1]);
+    return model_[instr.sum ? instr.sum : instr.op].outputs[0];
   }
 
-  void compute(const Instr& instr, const std::vector<TypeId>& in) {
-    if (instr.into >= 0) return accumulate(instr);
-    OpView view = local_view(model_, program_, instr, in);
-    if (copies_storage(model_[instr.op]))
-      view.spare = std::max<Bytes>(0, storages_[name(instr.in[0]).storage].bytes - bytes_of(program_[in[0]]));
-    Bytes unkept = 0, retained = instr.view ? 0 : retained_of(view);
+  /// Which tensors the new names are of.
+  void note_outputs(const Instr& instr) {
+    Effects does = effects(instr);
+    if (instr.kind == InstrKind::kCompute && instr.into < 0) return note_call(instr);
+    if (instr.out.empty()) return;
+    TensorId tensor = instr.in.empty() ? TensorId{} : tensor_of(instr.in[std::max(does.alias, 0)]);
+    bool adds = instr.into >= 0 || instr.kind == InstrKind::kAdd;
+    if (adds && sums_.contains(storage_of(instr.out[0]))) {
+      tensor = added(instr);
+      if (instr.into < 0) tensor_of(instr.in[0]) = tensor;
+    }
+    if (does.allocates || instr.out[0] != instr.in[does.alias]) tensor_of(instr.out[0]) = tensor;
+    if (instr.kind == InstrKind::kZeros && part_ == BodyPart::kPrologue)
+      sums_.insert(storage_of(instr.out[0]));
+  }
+
+  void note_call(const Instr& instr) {
     const Op& op = model_[instr.op];
-    size_t keeper = keeper_of(op);
     for (size_t o = 0; o < instr.out.size(); ++o) {
-      if (!instr.types[o]) continue;
-      Bytes bytes = instr.view ? 0 : bytes_of(program_[instr.types[o]]) + (o == keeper ? retained : 0);
-      if (instr.out[o].index < 0) {
-        unkept += bytes;
-        continue;
-      }
-      int storage = instr.view ? name(instr.in[0]).storage : allocate(bytes);
-      give(instr.out[o], {storage, instr.types[o], op.outputs[o]});
-      if (part_ == Part::kForward) made_[op.outputs[o]] = {unit_, bytes_of(program_[instr.types[o]])};
+      if (!instr.types[o] || instr.out[o].index < 0) continue;
+      tensor_of(instr.out[o]) = op.outputs[o];
+      if (part_ == BodyPart::kForward) made_[op.outputs[o]] = {unit_, bytes_of(program_[instr.types[o]])};
     }
-    if (part_ == Part::kForward)
+    if (part_ == BodyPart::kForward)
       for (TensorId id : inputs_of(op)) last_reader_[id] = std::max(last_reader_[id], unit_);
-    mark(unkept + workspace_of(view));
   }
 
-  void apply(const Instr& instr) {
-    const InstrRow& row = row_of(instr.kind);
-    if (instr.kind == InstrKind::kOptimize) note_update(instr);
-    if (row.in == 0 || !(row.in_place || instr.kind == InstrKind::kMove)) {
-      int storage = allocate(bytes_of(program_[instr.types[0]]));
-      TensorId tensor = instr.in.empty() ? TensorId{} : name(instr.in[0]).tensor;
-      give(instr.out[0], {storage, instr.types[0], tensor});
-      if (instr.kind == InstrKind::kZeros && part_ == Part::kPrologue) sums_.insert(storage);
-      return;
-    }
-    Name first = name(instr.in[0]);
-    if (instr.kind == InstrKind::kAdd && sums_.contains(first.storage)) {
-      Name& added = name(instr.in[1]);
-      first.tensor = name(instr.in[0]).tensor = added.tensor;
-      note_sum(added.tensor, first.storage, storages_[added.storage].bytes);
-    }
-    if (instr.out[0] == instr.in[0]) return;
-    give(instr.out[0], {first.storage, instr.types.empty() ? first.type : instr.types[0], first.tensor});
-  }
-
-  void note_update(const Instr& instr) {
-    std::vector<TypeId> in;
-    for (Slot slot : instr.in) in.push_back(name(slot).type);
+  void note_update(const Instr& instr, const std::vector<TypeId>& in) {
     const TensorType &own = program_[in[0]], &gradient = program_[in[1]];
     bool copied = false;
     for (size_t d = 0; d < own.shape.size(); ++d)
       copied |= own.shape[d] != 1 && own.strides[d] != gradient.strides[d];
-    updates_[name(instr.in[0]).tensor] = {bytes_moved(program_, instr, in), own.dtype, copied};
+    updates_[tensor_of(instr.in[0])] = {bytes_moved(program_, instr, in).all(), own.dtype, copied};
   }
 
-  int allocate(Bytes bytes) {
-    storages_.push_back({bytes, 0});
-    current_ += bytes;
-    return static_cast<int>(storages_.size()) - 1;
-  }
-
-  void give(Slot slot, Name what) {
-    name(slot) = what;
-    ++storages_[what.storage].names;
-  }
-
-  void drop(Slot slot) {
-    Storage& storage = storages_[name(slot).storage];
-    name(slot) = {};
-    if (--storage.names == 0) current_ -= storage.bytes;
-  }
-
-  void mark(Bytes extra) {
+  /// The rank holds this many bytes at some moment of the unit.
+  void mark(Bytes all) {
     if (!in_loop()) return;
     UnitCost& cost = out_.units[unit_];
-    Bytes now = current_ - base_ + extra;
-    if (part_ == Part::kForward) {
+    Bytes now = all - base_;
+    if (part_ == BodyPart::kForward) {
       cost.forward_peak = std::max(cost.forward_peak, now - start_);
       return;
     }
@@ -360,7 +308,7 @@ class Meter {
     for (const auto& [storage, lasting] : lasting_) {
       bool trainable = lasting.tensor && model_[lasting.tensor].trainable;
       if ((lasting.parameter && trainable) || sums_of_gradients.contains(storage)) continue;
-      Held held{.bytes = storages_[storage].bytes,
+      Held held{.bytes = bytes_in(storage),
                 .per_microbatch = lasting.per_microbatch,
                 .sum = sums_.contains(storage)};
       held.units.assign(lasting.units.begin(), lasting.units.end());
@@ -374,12 +322,12 @@ class Meter {
       if (!lasting.parameter || !model_[lasting.tensor].trainable) continue;
       ParameterCost& cost = all[lasting.tensor];
       if (lasting.state >= 0) {
-        cost.states += storages_[storage].bytes;
+        cost.states += bytes_in(storage);
         continue;
       }
       const TensorType& type = program_[lasting.type];
       cost.name = model_[lasting.tensor].name;
-      cost.own = storages_[storage].bytes;
+      cost.own = bytes_in(storage);
       cost.in_forward = lasting.forward;
       cost.in_backward = lasting.backward;
       for (int64_t size : type.shape) cost.longest = std::max(cost.longest, size);
@@ -436,8 +384,9 @@ class Meter {
   const std::vector<bool> weight_ops_;
   const Prices& prices_;
   InstrCosts costs_;
-  SlotTable<Name> names_;
-  std::vector<Storage> storages_;
+  ProgramBytes shared_;
+  RankBytes bytes_;
+  SlotTable<TensorId> tensors_;  // what each name is of
   std::map<int, Lasting> lasting_;
   std::set<TensorId> gradients_;
   std::set<int> sums_;                              // storages that micro-batches add to
@@ -447,8 +396,8 @@ class Meter {
   std::map<TensorId, std::tuple<Bytes, DType, bool>> updates_;
   std::map<TensorId, Seconds> summed_;  // gradients
   std::vector<Bytes> saved_until_;      // by unit: what forward left of it and all before it
-  Bytes current_ = 0, base_ = 0, start_ = 0, kept_ = 0, kept_before_ = 0;
-  Part part_ = Part::kPrologue;
+  Bytes base_ = 0, start_ = 0, kept_ = 0, kept_before_ = 0;
+  BodyPart part_ = BodyPart::kPrologue;
   int unit_ = -1;
   bool weight_ = false;
   int64_t dp_ = 1, data_ranks_ = 1;

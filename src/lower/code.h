@@ -36,7 +36,7 @@ struct CodeStep {
   std::vector<int> axes;  // collectives: the mesh axes of the group; kMove to an addend: the axis it depends
                           // on; kSquares: axes of which one rank alone counts
   bool everyone = false;  // kAllReduce: over all ranks of all stages
-  int dim = -1, leaf = -1;  // kAllGather, kReduceScatter, kAllToAll (what is joined), kSlice
+  int dim = -1, leaf = -1;  // what is cut or joined
   bool accumulate = false;  // kCompute: the result is added to the last of `in`
   int32_t settings = 0;     // kOptimize: see Instr::settings
   OpId sum;                 // kCompute that accumulates, kAdd: see Instr::sum

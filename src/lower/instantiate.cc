@@ -122,10 +122,15 @@ TypeId Instantiator::type(int value) {
   return type;
 }
 
-Body Instantiator::body(const Segment& segment, const std::string& name) {
+Body Instantiator::body(const Segment& segment, int stage) {
   check_interrupt();
   auto locals = placement_.locals.find(segment);
-  Body body{.name = name, .locals = locals == placement_.locals.end() ? 0 : locals->second};
+  std::string copy = segment.stream > 0 ? fmt::format(".copy{}", segment.stream) : "";
+  Body body{.name = fmt::format("stage{}{}.{}", stage, copy, name_of(segment.kind)),
+            .locals = locals == placement_.locals.end() ? 0 : locals->second,
+            .part = segment.kind,
+            .stage = stage,
+            .stream = segment.stream};
   const std::vector<CodeStep>& steps = code_.segments.at(segment);
   for (size_t k = 0; k < steps.size(); ++k) {
     if (!counts_here(steps[k])) continue;

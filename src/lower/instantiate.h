@@ -41,7 +41,7 @@ class Instantiator {
   /// The first coordinates of a class of ranks are where it stands; what moves does so over these.
   void stand_for(std::vector<Interval> ranges) { ranges_ = std::move(ranges); }
 
-  Body body(const Segment& segment, const std::string& name);
+  Body body(const Segment& segment, int stage);
   Box box(int value) const { return box(value, coordinates_); }
   const Shape& shape(int value);
   /// With the steps by which it moves over the class.

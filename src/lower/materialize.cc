@@ -182,7 +182,7 @@ class Materializer {
         BodyId& body = made_[segment].try_emplace(kind).first->second;
         if (!body) {
           instantiator.stand_at(coordinates);
-          body = library_.body(instantiator.body(segment, name_of(segment, site)));
+          body = library_.body(instantiator.body(segment, stage_of(segment, site)));
         }
         bodies[segment].push_back(body);
       }
@@ -190,11 +190,8 @@ class Materializer {
     return bodies;
   }
 
-  std::string name_of(const Segment& segment, int site) const {
-    constexpr const char* kNames[] = {"prologue", "forward", "backward", "weight", "epilogue"};
-    int stage = segment.in_loop() ? segment.stage : ordered_.sites.stages[site].front();
-    std::string copy = segment.stream > 0 ? fmt::format(".copy{}", segment.stream) : "";
-    return fmt::format("stage{}{}.{}", stage, copy, kNames[segment.kind]);
+  int stage_of(const Segment& segment, int site) const {
+    return segment.in_loop() ? segment.stage : ordered_.sites.stages[site].front();
   }
 
   // On which axes does the code of a segment depend on where a rank stands? Where pieces are not all equal,

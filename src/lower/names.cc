@@ -1,15 +1,14 @@
 #include "lower/names.h"
 
-#include "program/words.h"
+#include "program/effects.h"
 
 namespace partita::lower {
 namespace {
 
 /// The input whose storage out[0] has; none: its own.
 const Slot* shared_input(const Instr& instr) {
-  if (instr.kind == InstrKind::kCompute && instr.into >= 0) return &instr.in[instr.into];
-  bool shares = instr.view || instr.kind == InstrKind::kMove || row_of(instr.kind).in_place;
-  return shares ? &instr.in[0] : nullptr;
+  int32_t alias = effects(instr).alias;
+  return alias < 0 ? nullptr : &instr.in[alias];
 }
 
 }  // namespace
@@ -35,9 +34,8 @@ std::vector<Slot> changed_by(const Instr& instr) {
   std::vector<Slot> slots = instr.drop;
   for (Slot slot : instr.out)
     if (slot.index >= 0) slots.push_back(slot);
-  // The optimizer changes states and master copies too.
-  if (instr.kind == InstrKind::kOptimize) slots.insert(slots.end(), instr.in.begin(), instr.in.end());
-  if (const Slot* shared = shared_input(instr); shared && !instr.view) slots.push_back(*shared);
+  for (size_t k = 0; k < instr.in.size(); ++k)
+    if (changes(instr, k)) slots.push_back(instr.in[k]);
   return slots;
 }
 

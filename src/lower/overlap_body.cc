@@ -149,7 +149,7 @@ class Delay {
   /// Is what it makes only added to something, or summed up further and then added?
   bool waits(size_t i, const std::map<Slot, std::vector<size_t>>& readers) const {
     const Instr& instr = instrs_[i];
-    if (!row_of(instr.kind).collective || instr.later || instr.kind == InstrKind::kAllToAll) return false;
+    if (!row_of(instr.kind).collective || instr.later || row_of(instr.kind).shares) return false;
     if (instr.out[0] == instr.in[0]) return false;
     const std::vector<size_t>& of_it = readers.at(instr.out[0]);
     return std::all_of(of_it.begin(), of_it.end(), [&](size_t k) {
@@ -230,9 +230,8 @@ class Delay {
 }  // namespace
 
 Body overlap_body(const Program& program, Body body) {
-  Body out{.name = body.name, .locals = body.locals};
-  out.instrs = Delay(Prefetch(program, std::move(body)).run()).run();
-  return out;
+  body.instrs = Delay(Prefetch(program, body).run()).run();
+  return body;
 }
 
 }  // namespace partita::lower

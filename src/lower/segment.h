@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "program/program.h"
 #include "schedule/schedule.h"
 
 namespace partita::lower {
@@ -13,12 +14,12 @@ namespace partita::lower {
 /// after the loop. Backward may leave weight gradients, which no other stage waits for, to a segment of their
 /// own.
 struct Segment {
-  enum Kind : uint8_t { kPrologue, kForward, kBackward, kWeight, kEpilogue };
-  Kind kind = kPrologue;
+  using enum BodyPart;
+  BodyPart kind = kPrologue;
   int stage = 0;   // of those inside the loop
   int stream = 0;  // the direction of the micro-batches it is for
 
-  bool in_loop() const { return kind != kPrologue && kind != kEpilogue; }
+  bool in_loop() const { return program::in_loop(kind); }
   bool backward() const { return kind == kBackward || kind == kWeight; }
 
   /// The order in which a micro-batch meets them, weight gradients at once: up the stages, then down.

@@ -22,8 +22,7 @@ std::string names_of(const std::vector<int>& values) {
 }
 
 std::string name_of_segment(const Segment& segment) {
-  constexpr const char* kNames[] = {"prologue", "forward", "backward", "weight", "epilogue"};
-  std::string name = kNames[segment.kind];
+  std::string name = name_of(segment.kind);
   if (segment.in_loop()) name += fmt::format(" of stage {}", segment.stage);
   if (segment.stream > 0) name += fmt::format(", stream {}", segment.stream);
   return name;

@@ -135,12 +135,11 @@ class Checker {
     const InstrRow& row = row_of(instr.kind);
     size_t inputs = row.in >= 0 ? row.in : instr.in.size();
     if (instr.kind == InstrKind::kOptimize) inputs = optimize_inputs(instr.in.size());
-    if (instr.kind == InstrKind::kConcat) inputs = std::max<size_t>(1, instr.pieces.size());
+    if (row.pieces && !row.collective) inputs = std::max<size_t>(1, instr.pieces.size());
     if (instr.in.size() != inputs) say("has {} inputs, needs {}", instr.in.size(), inputs);
     if (row.out >= 0 && instr.out.size() != static_cast<size_t>(row.out))
       say("has {} outputs, needs {}", instr.out.size(), row.out);
-    bool typed = instr.kind != InstrKind::kMove && (!row.in_place || row.collective);
-    if (typed && instr.types.size() != instr.out.size())
+    if (is_typed(row) && instr.types.size() != instr.out.size())
       say("has {} types for {} outputs", instr.types.size(), instr.out.size());
     for (size_t k = 0; k < instr.types.size(); ++k) {
       bool made = k < instr.out.size() && instr.out[k].index >= 0;
@@ -156,7 +155,7 @@ class Checker {
       if (slot.index < 0) say("drops a slot without a number");
     for (const Cut& cut : {instr.cut, instr.scatter})
       if (cut.dim < 0 || cut.leaf < 0) say("cuts leaf {} of dimension {}", cut.leaf, cut.dim);
-    if (instr.kind == InstrKind::kAllToAll && instr.shares.size() != instr.pieces.size())
+    if (row.shares && instr.shares.size() != instr.pieces.size())
       say("has {} shares of {} pieces", instr.shares.size(), instr.pieces.size());
   }
 
@@ -251,10 +250,11 @@ class Checker {
       return;
     }
     check_slot(action.slot);
-    if (action.kind == ActionKind::kFree) return;
+    const ActionRow& row = row_of(action.kind);
+    if (!row.talks) return;
     if (!in_range(action.peer, program_.ranks) || action.peer == rank_)
       say("its peer is rank {}", action.peer);
-    if (action.kind == ActionKind::kPostReceive && !in_range(action.type.value, program_.types))
+    if (row.makes && !in_range(action.type.value, program_.types))
       say("receives type {}", action.type.value);
   }
 
@@ -267,7 +267,7 @@ class Checker {
       if (!row_of(instr.kind).collective) continue;
       if (!in_range(instr.group, self_->groups)) {
         say("body {} speaks to group {} of {}", body.name, instr.group, self_->groups.size());
-      } else if (row_of(instr.kind).cut &&
+      } else if (row_of(instr.kind).pieces &&
                  static_cast<int64_t>(instr.pieces.size()) != fold_.members(program_, rank_, instr.group)) {
         say("body {} has {} pieces for a group of {}", body.name, instr.pieces.size(),
             fold_.members(program_, rank_, instr.group));

@@ -51,6 +51,11 @@ class HeldBytes {
 
   Name& name(Slot slot, int32_t microbatch) { return names_.at(slot, microbatch); }
   const CausedBytes& held() const { return held_; }
+  /// Calls visit(slot, micro-batch, name) for everything outside bodies.
+  template <class Visit>
+  void for_each_name(Visit visit) const {
+    names_.for_each(visit);
+  }
   Cause cause(int32_t storage) const { return causes_[storage]; }
   Bytes bytes(int32_t storage) const { return storages_[storage].bytes; }
   const std::vector<Cause>& causes() const { return causes_; }

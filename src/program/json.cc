@@ -76,10 +76,10 @@ std::string show_instr(const Instr& instr, const Model& model) {
   if (row.collective) text += fmt::format(", \"group\": {}", instr.group);
   if (instr.later) text += ", \"later\": true";
   if (row.cut) text += ", \"cut\": " + show_cut(instr.cut);
-  if (row.cut && instr.kind != InstrKind::kSlice) text += ", \"pieces\": " + numbers(instr.pieces);
-  if (instr.kind == InstrKind::kAllToAll)
+  if (row.pieces) text += ", \"pieces\": " + numbers(instr.pieces);
+  if (row.shares)
     text += fmt::format(", \"scatter\": {}, \"shares\": {}", show_cut(instr.scatter), numbers(instr.shares));
-  if (instr.kind == InstrKind::kSlice)
+  if (row.range)
     text += fmt::format(", \"begin\": {}, \"length\": {}", instr.begin, instr.length);
   if (instr.steps != Steps{}) text += ", \"steps\": " + steps_to_json(instr.steps);
   if (instr.settings != 0) text += fmt::format(", \"settings\": {}", instr.settings);
@@ -89,12 +89,13 @@ std::string show_instr(const Instr& instr, const Model& model) {
 }
 
 std::string show_action(const Action& action) {
-  std::string name = quote(name_of(action.kind));
+  const ActionRow& row = row_of(action.kind);
+  std::string name = quote(row.name);
   if (action.kind == ActionKind::kRun)
     return fmt::format("[{}, {}, {}]", name, action.body.value, action.microbatch);
   std::string text = fmt::format("[{}, {}, {}", name, show_slot(action.slot), action.microbatch);
-  if (action.kind != ActionKind::kFree) text += fmt::format(", {}, {}", action.peer, action.tag);
-  if (action.kind == ActionKind::kPostReceive) text += fmt::format(", {}", action.type.value);
+  if (row.talks) text += fmt::format(", {}, {}", action.peer, action.tag);
+  if (row.makes) text += fmt::format(", {}", action.type.value);
   return text + "]";
 }
 
@@ -111,9 +112,15 @@ std::string show_result(const Result& result, const std::string& box, const Mode
                      show_slot(result.slot), quote(model[result.tensor].name), box);
 }
 
+std::string show_part(const Body& body) {
+  if (!body.part) return "";
+  std::string text = fmt::format(", \"part\": \"{}\", \"stage\": {}", name_of(*body.part), body.stage);
+  return body.stream == 0 ? text : text + fmt::format(", \"stream\": {}", body.stream);
+}
+
 std::string show_body(const Body& body, const Model& model) {
   return fmt::format(
-      "{{\"name\": {}, \"locals\": {}, \"instrs\": {}}}", quote(body.name), body.locals,
+      "{{\"name\": {}{}, \"locals\": {}, \"instrs\": {}}}", quote(body.name), show_part(body), body.locals,
       lines_of(body.instrs, "  ", [&](const Instr& instr) { return show_instr(instr, model); }));
 }
 

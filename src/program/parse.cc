@@ -31,7 +31,10 @@ int read_word(const JsonIn& in, const Word (&words)[kCount], const char* (*text_
   in.fail(fmt::format("unknown word \"{}\"{}", name, did_you_mean(name, known)));
 }
 const char* plain(const char* const& word) { return word; }
-const char* instr_name(const InstrRow& row) { return row.name; }
+template <class Row>
+const char* row_name(const Row& row) {
+  return row.name;
+}
 
 int32_t count(const JsonIn& in) { return static_cast<int32_t>(in.integer(0, kMaxCount)); }
 
@@ -167,18 +170,18 @@ class Reader {
     in.only({"do",     "op",    "args",   "kwargs", "view",  "into",     "sum",
              "in",     "out",   "types",  "group",  "cut",   "pieces",   "scatter",
              "shares", "begin", "length", "steps",  "later", "settings", "drop"});
-    const InstrRow& row = kInstrRows[read_word(in["do"], kInstrRows, instr_name)];
+    const InstrRow& row = kInstrRows[read_word(in["do"], kInstrRows, row_name<InstrRow>)];
     Instr out{.kind = row.kind, .in = slots(in["in"]), .out = slots(in["out"])};
     if (in.has("types")) each(in["types"], [&](const JsonIn& one) { out.types.push_back(type_id(one)); });
     if (row.kind == InstrKind::kCompute) call(in, out);
     if (row.collective) out.group = count(in["group"]);
     if (row.cut) out.cut = cut(in["cut"]);
-    if (row.cut && row.kind != InstrKind::kSlice) out.pieces = sizes(in["pieces"]);
-    if (row.kind == InstrKind::kAllToAll) {
+    if (row.pieces) out.pieces = sizes(in["pieces"]);
+    if (row.shares) {
       out.scatter = cut(in["scatter"]);
       out.shares = sizes(in["shares"]);
     }
-    if (row.kind == InstrKind::kSlice) {
+    if (row.range) {
       const bool moves = in.has("steps");
       if (moves) out.steps = steps(in["steps"]);
       out.begin = in["begin"].integer(moves ? -kMaxSize : 0, kMaxSize);
@@ -192,28 +195,33 @@ class Reader {
   }
 
   Body body(const JsonIn& in) const {
-    in.only({"name", "locals", "instrs"});
+    in.only({"name", "part", "stage", "stream", "locals", "instrs"});
     Body out{.name = in["name"].text(), .locals = used(in["locals"])};
+    if (in.has("part")) {
+      out.part = static_cast<BodyPart>(read_word(in["part"], kPartNames, plain));
+      out.stage = count(in["stage"]);
+      if (in.has("stream")) out.stream = count(in["stream"]);
+    }
     each(in["instrs"], [&](const JsonIn& one) { out.instrs.push_back(instr(one)); });
     return out;
   }
 
   Action action(const JsonIn& in) const {
-    constexpr size_t kSizes[] = {3, 5, 6, 5, 5, 3};
     Action out;
     if (in.size() == 0) in.fail("needs to begin with what is done");
-    out.kind = static_cast<ActionKind>(read_word(in[size_t{0}], kActionNames, plain));
-    size_t need = kSizes[static_cast<int>(out.kind)];
+    const ActionRow& row = kActionRows[read_word(in[size_t{0}], kActionRows, row_name<ActionRow>)];
+    out.kind = row.kind;
+    size_t need = 3 + (row.talks ? 2 : 0) + (row.makes ? 1 : 0);
     if (in.size() != need)
-      in.fail(fmt::format("\"{}\" has {} parts, needs {}", name_of(out.kind), in.size(), need));
+      in.fail(fmt::format("\"{}\" has {} parts, needs {}", row.name, in.size(), need));
     out.microbatch = count(in[2]);
     if (out.kind == ActionKind::kRun) {
       out.body = BodyId{static_cast<int32_t>(in[1].integer(0, static_cast<int64_t>(bodies_) - 1))};
       return out;
     }
     out.slot = slot(in[1]);
-    if (need > 3) out.peer = count(in[3]), out.tag = count(in[4]);
-    if (need > 5) out.type = type_id(in[5]);
+    if (row.talks) out.peer = count(in[3]), out.tag = count(in[4]);
+    if (row.makes) out.type = type_id(in[5]);
     return out;
   }
 

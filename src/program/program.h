@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,13 +110,21 @@ struct Instr {
 /// Inputs of a kCompute that its arguments name, in order.
 std::vector<int32_t> operands_of(const Instr& instr);
 
+/// Which part of a step a body is: once before all micro-batches, in each of them, once after them. Backward
+/// may leave weight gradients, which no other stage waits for, to a part of their own.
+enum class BodyPart : uint8_t { kPrologue, kForward, kBackward, kWeight, kEpilogue };
+
 /// Straight-line code for one segment and one class of shapes; ranks and micro-batches share it.
 struct Body {
-  std::string name;  // "stage0.forward"
+  std::string name;  // "stage0.forward": for people, who also name their own
   std::vector<Instr> instrs;
   int32_t locals = 0;
+  std::optional<BodyPart> part = {};  // none: not made by lowering
+  int32_t stage = 0, stream = 0;  // of a part: `stream` counts the directions of micro-batches
   bool operator==(const Body&) const = default;
 };
+/// Does it run for every micro-batch?
+inline bool in_loop(BodyPart part) { return part != BodyPart::kPrologue && part != BodyPart::kEpilogue; }
 
 enum class ActionKind : uint8_t { kRun, kSend, kPostReceive, kWaitReceive, kWaitSend, kFree };
 

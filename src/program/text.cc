@@ -46,11 +46,11 @@ std::string show_cut(const Cut& cut) {
 }
 
 std::string show_cuts(const Instr& instr) {
+  const InstrRow& row = row_of(instr.kind);
   std::string text = show_cut(instr.cut);
-  if (instr.kind == InstrKind::kSlice)
-    return text + fmt::format(" [{}, {})", instr.begin, instr.begin + instr.length);
+  if (row.range) return text + fmt::format(" [{}, {})", instr.begin, instr.begin + instr.length);
   text += fmt::format(" pieces [{}]", fmt::join(instr.pieces, ", "));
-  if (instr.kind == InstrKind::kAllToAll)
+  if (row.shares)
     text += fmt::format(", shares{} [{}]", show_cut(instr.scatter), fmt::join(instr.shares, ", "));
   return text;
 }
@@ -76,15 +76,14 @@ std::string show_instr(const Instr& instr, const Program& program, const Model& 
 }
 
 std::string show_action(const Action& action, const Program& program) {
-  std::string head = fmt::format("{}", name_of(action.kind));
+  const ActionRow& row = row_of(action.kind);
   if (action.kind == ActionKind::kRun)
-    return fmt::format("{} {} micro-batch {}", head, program[action.body].name, action.microbatch);
-  std::string text = fmt::format("{} {}", head, to_text(action.slot));
-  if (action.kind == ActionKind::kPostReceive) text += fmt::format(" {}", to_text(program[action.type]));
+    return fmt::format("{} {} micro-batch {}", row.name, program[action.body].name, action.microbatch);
+  std::string text = fmt::format("{} {}", row.name, to_text(action.slot));
+  if (row.makes) text += fmt::format(" {}", to_text(program[action.type]));
   if (action.slot.space == Space::kFrame) text += fmt::format(" micro-batch {}", action.microbatch);
-  if (action.kind == ActionKind::kFree) return text;
-  bool out = action.kind == ActionKind::kSend || action.kind == ActionKind::kWaitSend;
-  return text + fmt::format(" {} rank {} tag {}", out ? "to" : "from", action.peer, action.tag);
+  if (!row.talks) return text;
+  return text + fmt::format(" {} rank {} tag {}", row.sends ? "to" : "from", action.peer, action.tag);
 }
 
 std::string show_rank(const RankProgram& rank, size_t number, const Program& program, const Model& model) {

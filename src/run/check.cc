@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "program/words.h"
+#include "program/effects.h"
 
 namespace partita::run {
 namespace {
@@ -63,13 +63,13 @@ struct Checker {
   void operands(const Instr& instr) const {
     if (instr.kind == InstrKind::kCompute) return;
     const InstrRow& row = row_of(instr.kind);
-    bool inputs = row.in < 0 ? instr.in.size() >= (instr.kind == InstrKind::kConcat ? 1 : 2)
+    bool inputs = row.in < 0 ? instr.in.size() >= (row.in_place ? 2 : 1)
                              : instr.in.size() == static_cast<size_t>(row.in);
     bool outputs =
         instr.out.size() == static_cast<size_t>(row.out) && (instr.out.empty() || instr.out[0].index >= 0);
     if (!inputs || !outputs)
       fail("an instruction with {} inputs and {} outputs", instr.in.size(), instr.out.size());
-    bool typed = row.out > 0 && instr.kind != InstrKind::kMove && (!row.in_place || row.collective);
+    bool typed = row.out > 0 && is_typed(row);
     if (typed && (instr.types.empty() || !instr.types[0])) fail("an output without a type");
   }
 
@@ -86,9 +86,8 @@ struct Checker {
       add(result.read, instr.in);
       add(result.changed, instr.out);
       add(result.changed, instr.drop);
-      if (row_of(instr.kind).in_place) add(result.changed, {instr.in[0]});
-      if (instr.into >= 0) add(result.changed, {instr.in[instr.into]});
-      if (instr.kind == InstrKind::kOptimize) add(result.changed, instr.in);
+      for (size_t k = 0; k < instr.in.size(); ++k)
+        if (changes(instr, k)) add(result.changed, {instr.in[k]});
     }
     return result;
   }
@@ -168,18 +167,18 @@ class RankChecker {
       check_.fail("micro-batch {} of {}", action.microbatch, program_.microbatches);
     if (action.kind == ActionKind::kRun) return run_body(action);
     in_range(action.slot);
-    if (action.kind == ActionKind::kFree) return untouched(action.slot, action.microbatch, true);
+    if (!row_of(action.kind).talks) return untouched(action.slot, action.microbatch, true);
     if (action.peer < 0 || action.peer >= ranks() || action.peer == rank_)
       check_.fail("no peer {}", action.peer);
-    bool sending = action.kind == ActionKind::kSend || action.kind == ActionKind::kWaitSend;
-    Pending transfer{action.slot, action.microbatch, action.peer, action.tag, sending};
-    if (action.kind == ActionKind::kWaitSend || action.kind == ActionKind::kWaitReceive) {
+    const ActionRow& row = row_of(action.kind);
+    Pending transfer{action.slot, action.microbatch, action.peer, action.tag, row.sends};
+    if (!row.begins) {
       if (!pending_.erase(transfer))
         check_.fail("waits for a transfer of {} that has not begun", show(action.slot));
       return;
     }
-    if (!sending) check_.type(action.type);
-    untouched(action.slot, action.microbatch, !sending);
+    if (row.makes) check_.type(action.type);
+    untouched(action.slot, action.microbatch, !row.sends);
     if (!pending_.insert(transfer).second)
       check_.fail("begins the same transfer of {} twice", show(action.slot));
   }
@@ -194,12 +193,13 @@ class RankChecker {
   }
 
   void group_of(const Instr& instr) const {
-    if (!row_of(instr.kind).collective) return;
+    const InstrRow& row = row_of(instr.kind);
+    if (!row.collective) return;
     if (instr.group < 0 || static_cast<size_t>(instr.group) >= self_.groups.size())
       check_.fail("no group {}", instr.group);
-    if (instr.kind != InstrKind::kAllReduce && instr.pieces.size() != self_.groups[instr.group].size())
+    if (row.pieces && instr.pieces.size() != self_.groups[instr.group].size())
       check_.fail("{} pieces for a group of {}", instr.pieces.size(), self_.groups[instr.group].size());
-    if (instr.kind == InstrKind::kAllToAll && instr.shares.size() != instr.pieces.size())
+    if (row.shares && instr.shares.size() != instr.pieces.size())
       check_.fail("{} shares of {} pieces", instr.shares.size(), instr.pieces.size());
   }
 

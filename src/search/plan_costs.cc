@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "program/words.h"
+#include "program/effects.h"
 #include "simulate/simulate.h"
 
 namespace partita::search {
@@ -14,12 +14,6 @@ std::vector<int64_t> first_of(const RankClass& ranks) {
   std::vector<int64_t> coordinates;
   for (const Interval& axis : ranks.coordinates) coordinates.push_back(axis.begin);
   return coordinates;
-}
-
-/// As prices have it: what all members hold together, or each of them of a sum.
-Bytes whole_bytes(const Program& program, const Instr& instr, int64_t members) {
-  Bytes out = bytes_of(program[instr.types[0]]);
-  return instr.kind == InstrKind::kReduceScatter ? out * members : out;
 }
 
 Seconds seconds_of(const std::vector<Collective>& all) {
@@ -70,7 +64,8 @@ std::vector<Collective> PricedPlan::collectives(const Prices& prices) const {
         std::vector<int32_t> ranks = program.ranks[c].groups[instr.group];
         if (!fold.empty())
           ranks = group_at(fold, ranks, fold.group_axes[c][instr.group], first_of(fold.classes[c]));
-        Bytes bytes = whole_bytes(program, instr, static_cast<int64_t>(ranks.size()));
+        Bytes made = bytes_of(program[instr.types[0]]);
+        Bytes bytes = whole_bytes(instr, made, static_cast<int64_t>(ranks.size()));
         ++times[{std::string(row_of(instr.kind).name), bytes, std::move(ranks)}];
       }
     }

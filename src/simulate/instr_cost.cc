@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "program/effects.h"
 #include "program/local_view.h"
-#include "program/moved.h"
-#include "program/words.h"
 #include "simulate/instr_samples.h"
 
 namespace partita::simulate {
@@ -27,22 +26,21 @@ Seconds InstrCosts::call(const Instr& instr, const std::vector<TypeId>& in, cons
   if (instr.view && !prices_.measured()) return 0;
   OpView view = local_view(model_, program_, instr, in);
   auto signature = [&] { return signature_of(view.op->target, program_, instr, in); };
-  return prices_.call({view, bytes_moved(program_, instr, in), instr.view, signature}, device).seconds;
+  return prices_.call({view, bytes_moved(program_, instr, in).all(), instr.view, signature}, device).seconds;
 }
 
 Seconds InstrCosts::compute(const Instr& instr, const std::vector<TypeId>& in, const Device& device) const {
-  if (instr.kind == InstrKind::kMove || instr.kind == InstrKind::kWait) return 0;
   if (instr.kind == InstrKind::kCompute) return call(instr, in, device);
+  Effects does = effects(instr);
+  if (!does.allocates && !does.in_place) return 0;
   TypeId type = in.empty() ? instr.types[0] : in[0];
-  return prices_.move(row_of(instr.kind).name, program_[type].dtype, bytes_moved(program_, instr, in),
+  return prices_.move(row_of(instr.kind).name, program_[type].dtype, bytes_moved(program_, instr, in).all(),
                       device);
 }
 
 Seconds InstrCosts::collective(const Instr& instr, TypeId in, const std::vector<int32_t>& ranks) const {
-  Bytes whole = instr.kind == InstrKind::kAllGather ? bytes(instr.types[0]) : bytes(in);
-  // What is brought and what is kept differ where pieces are uneven.
-  if (instr.kind == InstrKind::kAllToAll) whole = std::max(whole, bytes(instr.types[0]));
-  return prices_.collective(row_of(instr.kind).name, whole, ranks);
+  // The whole is on the larger side: before a scatter, after a gather.
+  return prices_.collective(row_of(instr.kind).name, std::max(bytes(in), bytes(instr.types[0])), ranks);
 }
 
 }  // namespace partita::simulate

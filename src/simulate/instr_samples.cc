@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include "program/local_view.h"
-#include "program/moved.h"
-#include "program/slot_table.h"
-#include "program/words.h"
+#include "program/slot_types.h"
 
 namespace partita::simulate {
 namespace {
 
 OpSample sample_of(const Model& model, const Program& program, const Instr& instr,
                    const std::vector<TypeId>& in) {
-  Bytes moved = bytes_moved(program, instr, in);
+  Bytes moved = bytes_moved(program, instr, in).all();
   if (instr.kind == InstrKind::kCompute) {
     OpView view = local_view(model, program, instr, in);
     OpSample sample = cost::sample_of(view, instr.view ? 0 : moved);
@@ -32,15 +30,13 @@ OpSample sample_of(const Model& model, const Program& program, const Instr& inst
 class Sampling {
  public:
   Sampling(const Model& model, const Program& program, int32_t rank)
-      : model_(model), program_(program), rank_(rank), types_(program.ranks[rank], program.microbatches) {
-    for (const Load& load : program.ranks[rank].loads) types_.at(load.slot, load.microbatch) = load.type;
-  }
+      : model_(model), program_(program), rank_(rank), types_(program.ranks[rank], program.microbatches) {}
 
   std::vector<InstrSample> run() {
     const std::vector<Action>& actions = program_.ranks[rank_].actions;
     for (size_t a = 0; a < actions.size(); ++a) {
       const Action& action = actions[a];
-      if (action.kind == ActionKind::kPostReceive) types_.at(action.slot, action.microbatch) = action.type;
+      types_.take(action);
       if (action.kind == ActionKind::kRun) body(action, static_cast<int32_t>(a));
     }
     return std::move(samples_);
@@ -52,21 +48,18 @@ class Sampling {
     types_.open(body);
     for (size_t i = 0; i < body.instrs.size(); ++i) {
       const Instr& instr = body.instrs[i];
-      std::vector<TypeId> in;
-      for (Slot slot : instr.in) in.push_back(types_.at(slot, action.microbatch));
-      if (!is_stop(instr.kind) && instr.kind != InstrKind::kMove)
+      const std::vector<TypeId>& in = types_.in(instr, action.microbatch);
+      if (!is_stop(instr.kind) && !row_of(instr.kind).renames)
         samples_.push_back(
             {{rank_, number, static_cast<int32_t>(i)}, sample_of(model_, program_, instr, in)});
-      for (size_t o = 0; o < instr.out.size(); ++o)
-        if (instr.out[o].index >= 0)
-          types_.at(instr.out[o], action.microbatch) = o < instr.types.size() ? instr.types[o] : in[0];
+      types_.make(instr, action.microbatch);
     }
   }
 
   const Model& model_;
   const Program& program_;
   int32_t rank_;
-  SlotTable<TypeId> types_;
+  SlotTypes types_;
   std::vector<InstrSample> samples_;
 };
 

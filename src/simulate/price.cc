@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "program/slot_table.h"
-#include "program/words.h"
+#include "program/slot_types.h"
 #include "simulate/instr_cost.h"
 
 namespace partita::simulate {
@@ -20,9 +19,7 @@ class RankPricing {
         rank_(place ? place->rank : rank),
         prices_(prices),
         costs_(costs),
-        types_(self_, program.microbatches) {
-    for (const Load& load : self_.loads) types_.at(load.slot, load.microbatch) = load.type;
-  }
+        types_(self_, program.microbatches) {}
 
   RankTiming run() {
     for (const std::vector<int32_t>& group : groups()) times_.levels.push_back(level(group));
@@ -30,7 +27,7 @@ class RankPricing {
       bool sends = action.kind == ActionKind::kSend;
       times_.first.push_back(static_cast<int32_t>(sends ? times_.messages.size() : times_.pieces.size()));
       if (sends) times_.messages.push_back(message(action));
-      if (action.kind == ActionKind::kPostReceive) types_.at(action.slot, action.microbatch) = action.type;
+      types_.take(action);
       if (action.kind == ActionKind::kRun) body(action);
     }
     return std::move(times_);
@@ -61,20 +58,17 @@ class RankPricing {
     times_.pieces.push_back(0);
     for (size_t i = 0; i < body.instrs.size(); ++i) {
       const Instr& instr = body.instrs[i];
-      in_.clear();
-      for (Slot slot : instr.in) in_.push_back(types_.at(slot, action.microbatch));
-      if (is_stop(instr.kind)) {
-        bool waits = instr.kind == InstrKind::kWait;
-        Seconds takes = waits ? 0 : costs_.collective(instr, in_[0], groups()[instr.group]);
+      const std::vector<TypeId>& in = types_.in(instr, action.microbatch);
+      Effects does = effects(instr);
+      if (does.stops) {
+        Seconds takes = does.waits ? 0 : costs_.collective(instr, in[0], groups()[instr.group]);
         times_.pieces.push_back(to_picoseconds(takes));
         times_.pieces.push_back(0);
       } else {
         times_.pieces.back() +=
-            to_picoseconds(costs_.local(action.body, static_cast<int32_t>(i), in_, rank_));
+            to_picoseconds(costs_.local(action.body, static_cast<int32_t>(i), in, rank_));
       }
-      for (size_t o = 0; o < instr.out.size(); ++o)
-        if (instr.out[o].index >= 0)
-          types_.at(instr.out[o], action.microbatch) = o < instr.types.size() ? instr.types[o] : in_[0];
+      types_.make(instr, action.microbatch);
     }
   }
 
@@ -84,8 +78,7 @@ class RankPricing {
   int32_t rank_;
   const Prices& prices_;
   InstrCosts& costs_;
-  SlotTable<TypeId> types_;
-  std::vector<TypeId> in_;
+  SlotTypes types_;
   RankTiming times_;
 };
 

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "program/effects.h"
 #include "program/memory.h"
 #include "program/routes.h"
 #include "program/tape.h"
-#include "program/words.h"
 #include "simulate/price.h"
 
 namespace partita::simulate {
@@ -126,9 +126,9 @@ class Simulation {
     while (static_cast<size_t>(rank.action) < actions.size()) {
       const Action& action = actions[rank.action];
       if (action.kind == ActionKind::kRun) return body(r, action);
-      if (action.kind == ActionKind::kSend || action.kind == ActionKind::kPostReceive) open(r, action);
-      bool waits = action.kind == ActionKind::kWaitSend || action.kind == ActionKind::kWaitReceive;
-      if (waits && !wait(r)) return;
+      const ActionRow& row = row_of(action.kind);
+      if (row.begins) open(r, action);
+      if (row.talks && !row.begins && !wait(r)) return;
       ++rank.action;
     }
     tapes_[r].finish(rank.now);
@@ -160,7 +160,7 @@ class Simulation {
   void stop(int32_t r, const Instr& instr) {
     Rank& rank = ranks_[r];
     Picoseconds takes = timing_.ranks[r].pieces[rank.piece++];
-    if (instr.kind == InstrKind::kWait) return land(r, ticket(r, instr.in[0]));
+    if (effects(instr).waits) return land(r, ticket(r, instr.in[0]));
     come(r, instr, takes);
     if (instr.later) wake(r);
   }

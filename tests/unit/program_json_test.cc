@@ -33,6 +33,23 @@ TEST(ProgramJson, ComesBackAsItWas) {
   }
 }
 
+TEST(ProgramJson, KeepsWhichPartABodyIs) {
+  SmallProgram small = pipeline_program(1);
+  Body& body = small.program.bodies[0];
+  body.part = BodyPart::kBackward;
+  body.stage = 2;
+  body.stream = 1;
+  std::string text = to_json(small.program, small.model);
+  EXPECT_NE(text.find("\"part\": \"backward\", \"stage\": 2, \"stream\": 1"), text.npos);
+  EXPECT_EQ(parse_program(text, small.model, "p.json"), small.program);
+  // A file from before says nothing of it.
+  std::string old = replaced(text, ", \"part\": \"backward\", \"stage\": 2, \"stream\": 1", "");
+  EXPECT_FALSE(parse_program(old, small.model, "p.json").bodies[0].part.has_value());
+  std::string other = replaced(text, "\"backward\"", "\"backwards\"");
+  EXPECT_EQ(message_of([&] { parse_program(other, small.model, "p.json"); }),
+            "p.json: bodies[0].part: unknown word \"backwards\"; did you mean 'backward'?");
+}
+
 TEST(ProgramJson, RefusesWhatItDoesNotKnow) {
   SmallProgram small = pipeline_program(1);
   std::string text = to_json(small.program, small.model);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "program/moved.h"
+#include "program/effects.h"
 #include "program/words.h"
 #include "run/cpu_time.h"
 #include "run/threads/thread_communicator.h"
@@ -82,7 +82,7 @@ void measure(int64_t elements, int rounds, std::vector<MoveMeasure>& all) {
     std::vector<TypeId> in;
     for (int32_t slot : kTrials[b].in) in.push_back(TypeId{kSlots[slot]});
     const Body& body = program.bodies[b];
-    MoveMeasure found{body.name, bytes_moved(program, body.instrs[0], in), {}};
+    MoveMeasure found{body.name, bytes_moved(program, body.instrs[0], in).all(), {}};
     for (int round = -kWarmUp; round < rounds; ++round) {
       Seconds begin = cpu_seconds();
       rank.run(BodyId{static_cast<int32_t>(b)}, 0);

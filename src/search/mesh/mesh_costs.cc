@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lower/convert.h"
+#include "program/words.h"
 
 namespace partita::search {
 
@@ -48,13 +49,8 @@ const std::vector<MeshCosts::Step>& MeshCosts::steps(int from, int to) {
   for (const Conversion& step : plan_conversion(before, layouts_[to])) {
     uint32_t axes = 0;
     for (int axis : step.axes) axes |= 1u << axis;
-    // All that the members hold together: the larger side.
-    if (step.kind == InstrKind::kAllReduce) at->second.push_back({"all_reduce", axes, layout(step.result)});
-    if (step.kind == InstrKind::kReduceScatter)
-      at->second.push_back({"reduce_scatter", axes, layout(before)});
-    if (step.kind == InstrKind::kAllToAll)
-      at->second.push_back({"all_to_all", axes, layout(before), layout(step.result)});
-    if (step.kind == InstrKind::kAllGather) at->second.push_back({"all_gather", axes, layout(step.result)});
+    const InstrRow& row = row_of(step.kind);
+    if (row.collective) at->second.push_back({row.name, axes, layout(before), layout(step.result)});
     before = step.result;
   }
   return at->second;
@@ -85,8 +81,8 @@ Seconds MeshCosts::convert(int tensor, int from, int to) {
   if (known != tensors_[tensor].seconds.end()) return known->second;
   Seconds sum = 0;
   for (const Step& step : steps(from, to)) {
-    int64_t held = elements(tensor, step.layout);
-    if (step.after >= 0) held = std::max(held, elements(tensor, step.after));
+    // All that the members hold together is on the larger side.
+    int64_t held = std::max(elements(tensor, step.before), elements(tensor, step.after));
     sum += collective(step, held * tensors_[tensor].element);
   }
   tensors_[tensor].seconds.emplace(std::pair(from, to), sum);

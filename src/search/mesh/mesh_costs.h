@@ -30,12 +30,11 @@ class MeshCosts {
   Seconds convert(int tensor, int from, int to);
 
  private:
-  /// A collective over `axes` (bits) whose members together hold what `layout` leaves of the tensor; of an
-  /// all-to-all what each holds before and after.
+  /// A collective over `axes` (bits), and the layouts of the tensor before and after it.
   struct Step {
     const char* kind;
     uint32_t axes = 0;
-    int layout = 0, after = -1;
+    int before = 0, after = 0;
   };
   struct Alike {
     std::vector<std::vector<int64_t>> leaves;
