@@ -7,7 +7,6 @@
 #include "certify/certificate.h"
 #include "model/build/build.h"
 #include "model/rewrite/retype.h"
-#include "plan/recipes/recipe.h"
 
 namespace partita::run {
 namespace {
@@ -63,15 +62,6 @@ constexpr SmallModel kModels[] = {
      4},
 };
 
-struct Row {
-  const char* name;
-  const char* model;
-  RecipeSpec spec;
-  int64_t batch = 4;
-  bool folded = false;
-  DType dtype = DType::kFloat64;
-};
-
 const OptimizerSpec kMomentum{.name = "sgd", .momentum = 0.9};
 const OptimizerSpec kNesterov{.name = "sgd", .momentum = 0.9, .nesterov = true};
 const OptimizerSpec kGroups{
@@ -85,7 +75,7 @@ const OptimizerSpec kMixed{.precision = {.grad = DType::kFloat32, .master = DTyp
 const OptimizerSpec kMixedScaled{
     .precision = {.grad = DType::kFloat32, .master = DType::kFloat32, .loss_scale = 64}};
 
-const Row kRows[] = {
+const FuzzRow kRows[] = {
     {"one", "gpt2", {.microbatches = 2}},
     {"dp", "gpt2", {.dp = 2, .microbatches = 2}},
     {"zero1", "llama", {.dp = 2, .zero = 1, .microbatches = 2}},
@@ -139,7 +129,7 @@ const Row kRows[] = {
 };
 
 /// Of every captured model.
-const Row kCapturedRows[] = {
+const FuzzRow kCapturedRows[] = {
     {"dp", nullptr, {.dp = 2, .optimizer = {.clip = 0.5}}},
     {"zero3", nullptr, {.dp = 2, .zero = 3, .optimizer = kMomentum}},
     {"none", nullptr, {.dp = 2, .optimizer = {.name = "none"}}},
@@ -152,7 +142,7 @@ double tolerance_of(DType dtype) {
   return dtype == DType::kFloat32 ? 1e-4 : 5e-2;
 }
 
-Subject made(const Row& row, const std::string& name, const Model& whole, bool ignored_labels) {
+Subject made(const FuzzRow& row, const std::string& name, const Model& whole, bool ignored_labels) {
   Plan plan = recipe(whole, row.spec);
   Subject out{.name = name,
               .whole = whole,
@@ -180,15 +170,17 @@ const SmallModel& find_model(std::string_view name) {
 
 }  // namespace
 
+Subject fuzz_subject(const FuzzRow& row) {
+  const SmallModel& model = find_model(row.model);
+  Model whole = build_model(model.config, model.name, {.batch = row.batch, .seq = model.seq});
+  return made(row, row.name, retype(std::move(whole), row.dtype), model.ignores_labels);
+}
+
 std::vector<Subject> fuzz_subjects(const std::vector<std::string>& model_files) {
   std::vector<Subject> subjects;
-  for (const Row& row : kRows) {
-    const SmallModel& model = find_model(row.model);
-    Model whole = build_model(model.config, model.name, {.batch = row.batch, .seq = model.seq});
-    subjects.push_back(made(row, row.name, retype(std::move(whole), row.dtype), model.ignores_labels));
-  }
+  for (const FuzzRow& row : kRows) subjects.push_back(fuzz_subject(row));
   for (const std::string& file : model_files)
-    for (const Row& row : kCapturedRows) {
+    for (const FuzzRow& row : kCapturedRows) {
       Model whole = retype(parse_model(read_file(file), file), row.dtype);
       subjects.push_back(made(row, whole.name + "-" + row.name, whole, true));
     }

@@ -88,7 +88,7 @@ def failing(off, expected):
 
 def sentences():
     """Every sentence of the certificate once, as its source has it."""
-    texts = "".join(path.read_text() for path in sorted((ROOT / "src" / "certify").glob("*.cc")))
+    texts = "".join(path.read_text() for path in sorted((ROOT / "src" / "certify").rglob("*.cc")))
     return list(dict.fromkeys("".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found)) for found in SENTENCE.findall(texts)))
 
 

@@ -27,11 +27,10 @@ endif()
 add_test(NAME property/program_mutations COMMAND program_campaign 5)
 
 # Broken program files, of ranks and of classes: the same.
-partita_campaign(program_fuzz
-                 SOURCES program_fuzz.cc fuzz_judge.cc fuzz_subjects.cc fuzz_classes.cc fuzz_tree.cc fuzz_boxes.cc
-                         fuzz_calls.cc fuzz_loads.cc fuzz_results.cc fuzz_actions.cc fuzz_instructions.cc
-                         fuzz_groups.cc fuzz_storage.cc fuzz_added.cc fuzz_numbers.cc fuzz_holes.cc fuzz_folds.cc
-                 LAYERS prove run)
+set(fuzz_sources fuzz_subjects.cc fuzz_classes.cc fuzz_tree.cc fuzz_boxes.cc fuzz_calls.cc fuzz_loads.cc fuzz_results.cc
+                 fuzz_actions.cc fuzz_instructions.cc fuzz_groups.cc fuzz_storage.cc fuzz_added.cc fuzz_numbers.cc
+                 fuzz_holes.cc fuzz_folds.cc)
+partita_campaign(program_fuzz SOURCES program_fuzz.cc fuzz_judge.cc ${fuzz_sources} LAYERS prove run)
 if(PARTITA_TORCH)
   target_link_libraries(program_fuzz PRIVATE partita_torch)
   target_compile_definitions(program_fuzz PRIVATE PARTITA_CAN_RUN)
@@ -45,3 +44,9 @@ partita_campaign(fold_campaign SOURCES fold_campaign.cc program_mutations.cc LAY
 target_include_directories(fold_campaign PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/property)
 add_test(NAME property/program_fold COMMAND fold_campaign 200)
 set_tests_properties(property/program_mutations PROPERTIES LABELS property)
+
+# The certificate's kernel against its memory, on the same mutants and on random plans.
+partita_campaign(certify_twice SOURCES certify_twice.cc program_mutations.cc plan_draws.cc ${fuzz_sources} LAYERS prove run)
+target_include_directories(certify_twice PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/property)
+add_test(NAME property/program_certify_twice COMMAND certify_twice 300 30)
+set_tests_properties(property/program_certify_twice PROPERTIES LABELS property)

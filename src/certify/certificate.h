@@ -32,4 +32,9 @@ std::vector<std::string> certify(const Model& model, const Atoms& atoms, const P
 std::vector<std::string> certify(const Model& model, const Atoms& atoms, const Program& program,
                                  const OptimizerSpec& optimizer, const Fold& fold = {});
 
+/// The same by the kernel alone (kernel/walk.h), which looks at every instruction of every micro-batch. The
+/// others skip what they know to be the same (memo/driver.h), and ask the kernel where they do not accept.
+std::vector<std::string> certify_plainly(const Model& model, const Atoms& atoms, const Program& program,
+                                         const Fold& fold = {});
+
 }  // namespace partita::certify

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "certify/addend.h"
-#include "certify/coverage.h"
+#include "certify/algebra/addend.h"
+#include "certify/algebra/coverage.h"
 #include "program/span.h"
 
 namespace partita::certify {

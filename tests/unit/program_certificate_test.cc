@@ -3,7 +3,7 @@
 
 #include "../property/program_mutants.h"
 #include "certify/certificate.h"
-#include "certify/meaning.h"
+#include "certify/algebra/meaning.h"
 #include "program_small.h"
 
 namespace partita::certify {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "certify/coverage.h"
+#include "certify/algebra/coverage.h"
 #include "model/row.h"
 #include "model/seed.h"
 #include "program/span.h"

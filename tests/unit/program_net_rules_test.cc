@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../property/program_mutants.h"
-#include "certify/collective.h"
+#include "certify/algebra/collective.h"
 #include "model/seed.h"
 #include "program_net.h"
 

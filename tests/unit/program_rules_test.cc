@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "base/file.h"
-#include "certify/meaning.h"
+#include "certify/algebra/meaning.h"
 #include "certify/rules.h"
 #include "program_broken.h"
 

@@ -2,7 +2,7 @@
 // --sentences).
 #include <gtest/gtest.h>
 
-#include "certify/meaning.h"
+#include "certify/algebra/meaning.h"
 #include "program_broken.h"
 
 namespace partita::certify {
