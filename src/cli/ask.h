@@ -25,8 +25,8 @@ struct Question {
 
 /// What the command would print on stdout, in the verb's own words and with its own flags and messages.
 /// Example: ask({.words = {"plan", "net.model.json", "--cluster", "4xcpu", "--json"}, .models = {...}}).
-/// Throws what the command turns into exit codes; a plan that `verify` finds wrong is an answer. Prints nothing
-/// and installs nothing; the interrupt flag of the calling thread ends it (base/interrupt.h).
+/// Throws what the command turns into exit codes; a plan that `verify` finds wrong is an answer.
+/// Prints nothing and installs nothing; the interrupt flag of the calling thread ends it (base/interrupt.h).
 std::string ask(const Question& question);
 
 /// The text that was given to `command` in place of a file; null: none was.

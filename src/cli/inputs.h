@@ -42,8 +42,8 @@ Model load_as_written(const ModelInput& input);
 /// InputError says what to give instead where it is none of the three. Notes of a config are told.
 Model load(const ModelInput& input);
 
-/// Values of the constants of `model`, which `load(input)` gave: from the file beside the model's, or given with
-/// it; in the dtype that `model` has now. InputError where there are none.
+/// Values of the constants of `model`, which `load(input)` gave: from the file beside the model's, or given
+/// with it; in the dtype that `model` has now. InputError where there are none.
 HostTensors load_constants(const ModelInput& input, const Model& model);
 
 /// CLUSTER of the command line, with the flags that say how much of its memory may be used.

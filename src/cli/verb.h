@@ -16,7 +16,7 @@ struct Question;
 /// Exit code of a plan or a Program that does not compute its model.
 inline constexpr int kVerificationFailed = 3;
 
-/// What every verb shares: --json, --quiet, --progress, the exit code it wants, and where it reads and writes.
+/// What every verb shares: --json, --quiet, --progress, the exit code it wants, where it reads and writes.
 struct Command {
   std::string verb;  // that was asked for: `plan`, `lab schedule`
   bool json = false;

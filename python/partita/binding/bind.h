@@ -7,7 +7,7 @@
 #include "model/model.h"
 
 // The Python module `_partita`: a file for every folder of src/ that it shows. Only run.cc and tensors.cc
-// include headers of torch; the others compile in seconds. Models cross once, as handles; plans as their JSON.
+// include headers of torch; the others compile in seconds. Models cross as handles, plans as their JSON.
 namespace partita::python {
 
 namespace py = pybind11;

@@ -36,7 +36,7 @@ std::string ask(std::vector<std::string> words, std::map<std::string, std::share
 void bind_cli(py::module_& m) {
   m.def("ask", &ask, py::arg("words"), py::arg("models"), py::arg("constants"), py::arg("texts"),
         py::arg("progress") = py::none(),
-        "What the command answers to these words, in this process; `models` and `texts` are taken in place of files.");
+        "What the command answers to these words, in this process; `models` and `texts` stand for files.");
 }
 
 }  // namespace partita::python

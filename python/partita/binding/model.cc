@@ -27,7 +27,7 @@ std::shared_ptr<const Model> model_of(const py::object& given) {
 }
 
 void bind_model(py::module_& m) {
-  py::class_<Model, std::shared_ptr<Model>>(m, "Model", "A captured step, parsed: a handle that is never changed.")
+  py::class_<Model, std::shared_ptr<Model>>(m, "Model", "A captured step, parsed; never changed.")
       .def(py::init(&parsed), py::arg("text"));
   m.def(
       "has_row", [](const std::string& target) { return find_row(target) != nullptr; }, py::arg("target"),

@@ -13,8 +13,8 @@ namespace partita::python {
 
 using TensorDict = std::map<std::string, at::Tensor>;
 
-/// Tensors of Python, kept alive while their views are used. InputError where one is not on the CPU; `what` they
-/// are.
+/// Tensors of Python, kept alive while their views are used. InputError where one is not on the CPU.
+/// `what`: the word for them in it.
 class Given {
  public:
   Given(const TensorDict& tensors, const char* what);

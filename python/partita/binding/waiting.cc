@@ -1,6 +1,6 @@
-// Python handles signals in its main thread only, and only while that thread runs Python. So the thread that was
-// called keeps coming back for the interpreter's lock, and a thread of its own does the work: the work never
-// calls Python, no signal handler is installed, and several Python threads may wait at once.
+// Python handles signals in its main thread only, and only while that thread runs Python. So the thread that
+// was called keeps coming back for the interpreter's lock, and a thread of its own does the work: searches
+// never call Python, no signal handler is installed, and several Python threads may wait at once.
 
 #include "waiting.h"
 
