@@ -1,5 +1,8 @@
 """Asks a verb of the command in this process: its flags, answers and messages are those of the command line."""
 
+from pathlib import Path
+
+from .errors import InputError
 from .model import SUFFIX, Model
 from .native import library
 
@@ -22,7 +25,11 @@ def ask(*words, model=None, plan=None, texts=None, progress=None, **flags) -> st
 
 def word_of(model) -> str:
     """The word for a Model, or for what the command takes as MODEL: a preset, a config.json, a captured file."""
-    return MODEL if isinstance(model, Model) else str(model)
+    if isinstance(model, Model):
+        return MODEL
+    if isinstance(model, (str, Path)):
+        return str(model)
+    raise InputError("model", f"it is a {type(model).__name__}", "give what partita.capture returned, or the name of a preset or a file")
 
 
 def _words_of(flags) -> list:
