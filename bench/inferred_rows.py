@@ -17,8 +17,8 @@ import torch
 
 from known_calls import CALLS, made
 from liars import LIARS, liar
-from partita.call import call_of
-from partita.experiment import infer_rows
+from partita.capture.call import call_of
+from partita.capture.experiment import infer_rows
 
 SHARE = 0.9  # of the hidden batches that must be found
 

@@ -6,8 +6,8 @@ from .errors import Infeasible, InputError, RunError
 from .from_config import from_config
 from .model import Model
 from .parallelize import Step, parallelize
-from .plan import Plan, plan, recipe, verify
+from .plan import Plan, explain, plan, profile, recipe, verify
 from .register import register
 
-__all__ = ["Design", "Infeasible", "InputError", "Model", "Plan", "RunError", "Step", "capture", "design", "from_config",
-           "parallelize", "plan", "recipe", "register", "verify"]
+__all__ = ["Design", "Infeasible", "InputError", "Model", "Plan", "RunError", "Step", "capture", "design", "explain",
+           "from_config", "parallelize", "plan", "profile", "recipe", "register", "verify"]

@@ -16,7 +16,7 @@ class Design:
     """
 
     def __init__(self, model: Model, ranks: int):
-        self._native = library().Design(model.to_json(), ranks)
+        self._native = library().Design(model.handle(), ranks)
 
     def split(self, ops: str, atom: str, parts: int, axis: str = "") -> "Design":
         """Over `parts` devices: the axis `axis` of the mesh, "dp" for the batch and "tp" else where it is not given."""

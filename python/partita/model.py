@@ -46,6 +46,19 @@ class Model:
         inputs = ", ".join(f"{t['name']} {t['dtype']}{t['shape']}" for t in self.tensors if t.get("role") == "batch")
         return f"<partita.Model {self.name}: {trained:,} trained parameters, {len(self.ops):,} ops, batch {inputs}>"
 
+    def handle(self):
+        """The step as the compiled part holds it: parsed once. REQUIRES: lists and dicts of this model are not edited."""
+        if "_handle" not in vars(self):
+            vars(self)["_handle"] = library().Model(self.to_json())
+        return self._handle
+
+    def __setattr__(self, name, value):
+        vars(self).pop("_handle", None)  # another attribute, another step
+        super().__setattr__(name, value)
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "_handle"}
+
     def to_json(self) -> str:
         head = json.dumps({"format": "partita.model", "version": VERSION, "name": self.name,
                            "torch": torch.__version__.split("+")[0]})
@@ -69,7 +82,7 @@ class Model:
 
         seed: of the random numbers the step draws, such as dropout's.
         """
-        return Result(*library().run_step(self.to_json(), self.weights(module, seed), self.named(batch)))
+        return Result(*library().run_step(self.handle(), self.weights(module, seed), self.named(batch)))
 
     @property
     def opaque_ops(self) -> list:

@@ -11,7 +11,7 @@ from .batches import batch_of, check_tensors
 from .capture import capture
 from .errors import InputError
 from .guard import owner_of
-from .inputs import check_module
+from .capture.inputs import check_module
 from .optimizers import describe, trained_only
 from .plan import Plan, plan as find_plan
 from .precision import PRECISIONS, check_loss_scale, check_precision

@@ -1,18 +1,13 @@
-"""How a step runs on many devices. The command finds plans; this is its Python face."""
+"""How a step runs on many devices: plans, and what the verbs of the command say of them, in this process."""
 
 import json
-import subprocess
-import tempfile
 import warnings
 from pathlib import Path
 
-from .errors import Infeasible, InputError
+from .ask import PLAN, ask, word_of
+from .errors import InputError
 from .files import write_whole
-from .from_config import DTYPES
-from .model import SUFFIX, Model
-from .native import command, library
-
-VERIFICATION_FAILED = 3  # an answer of `verify`, not an error
+from .model import Model
 
 
 class Plan:
@@ -62,19 +57,17 @@ class Plan:
     def schedule(self) -> str:
         """Which stage runs which micro-batch when, one line per stage; a backward drawn twice as long as a forward."""
         if self.data.get("order"):
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "order.csv"
-                path.write_text("".join(f"{row}\n" for row in self.data["order"]))
-                return _call("lab", "schedule", "--show", csv=path)
+            rows = "".join(f"{row}\n" for row in self.data["order"])
+            return ask("lab", "schedule", "--show", texts={"order.csv": rows}, csv="order.csv")
         stages = self.data["stages"]
         sites = {tuple(devices) for stage in stages for devices in [stage["devices"], *stage.get("copies", [])]}
         chunks = len(stages) // len(sites)
         flags = {"name": self.data["schedule"], "devices": len(sites), "microbatches": self.data["microbatches"], "forward": 1,
                  "chunks": chunks if chunks > 1 else None}
         try:
-            return _call("lab", "schedule", "--show", backward=2, **flags)
+            return ask("lab", "schedule", "--show", backward=2, **flags)
         except InputError:  # it runs input and weight gradients apart
-            return _call("lab", "schedule", "--show", input_grad=1, weight_grad=1, **flags)
+            return ask("lab", "schedule", "--show", input_grad=1, weight_grad=1, **flags)
 
     def to_json(self) -> str:
         return json.dumps(self.data, indent=1) + "\n"
@@ -102,17 +95,20 @@ class Plan:
         return Plan.parse(text, str(path))
 
 
-def plan(model: Model, cluster: str, memory: str | None = None, calibration: str | None = None, strict: bool = False,
-         **options) -> Plan:
+def plan(model: Model | str, cluster: str, memory: str | None = None, calibration: str | None = None, strict: bool = False,
+         progress=None, **options) -> Plan:
     """The best plan for `cluster` under `memory` per device; raises Infeasible when nothing fits.
 
+    model: a Model; or, here and below, what the command takes: a preset, a config.json, a file that was captured.
     calibration: a file of `partita calibrate`; plans are then ranked by what this machine takes.
     strict: a plan that fails a check of partita's own is a RuntimeError; without it, it is left out with a warning, and
     the next best is given.
+    progress: a callable of (phase, done, all, best), called in this thread: how far the phase is, all of it or 0 where
+    that is not known, and the best seconds of a step so far or None. What it raises ends the search.
     options: further flags of `partita plan`, such as top=5 or allow="dp,tp".
     """
     flags = {"cluster": cluster, "memory": memory, "calibration": calibration, "strict": strict, **options}
-    answer = _ask("plan", model, flags)
+    answer = _answer("plan", word_of(model), model=model, progress=progress, **flags)
     for line in answer["warnings"]:
         warnings.warn(f"partita: {line}", stacklevel=2)
     best = answer["plans"][0]
@@ -120,48 +116,42 @@ def plan(model: Model, cluster: str, memory: str | None = None, calibration: str
                 answer["expected_error"])
 
 
-def recipe(name: str, model: Model, ranks: int, **options) -> Plan:
+def recipe(name: str, model: Model | str, ranks: int, **options) -> Plan:
     """A plan by name, such as recipe("tp", model, ranks=4)."""
-    return Plan(_ask("recipe", model, {"ranks": ranks, **options}, name)["plan"])
+    return Plan(_answer("recipe", name, word_of(model), model=model, ranks=ranks, **options)["plan"])
 
 
-def verify(model: Model, plan: Plan, **options) -> dict:
+def verify(model: Model | str, plan: Plan, **options) -> dict:
     """Runs the plan and one device for three steps on the same batches and compares them: `equal`, `max_grad_error`, ...
     Where they differ, `first_wrong_op` names the first op that makes something else. Rows that nobody vouches for are in
     `certified_assuming`.
 
-    options: further flags of `partita verify`, such as dtype="float64" or no_inferred_rows=True. A step with ops of one's
-    own runs in this process, and takes dtype, tolerance, seed, ignored_labels and no_inferred_rows.
+    options: further flags of `partita verify`, such as dtype="float64" or no_inferred_rows=True; and progress, as above.
     """
-    if any(op["target"].split(".")[0] != "aten" for op in model.ops):
-        dtype = DTYPES.get(options.get("dtype"))
-        constants = {name: value.detach().to(dtype if dtype and value.is_floating_point() else value.dtype)
-                     for name, value in model.constants.items()}
-        return json.loads(library().verify(model.to_json(), plan.to_json(), constants, **options))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "plan.json"
-        plan.save(path)
-        return _ask("verify", model, options, after=[path])
+    return _answer("verify", word_of(model), PLAN, model=model, plan=plan, **options)
+
+
+def profile(model: Model | str, **options) -> dict:
+    """What a training step computes and keeps, by module, without running it: what `partita profile --json` answers.
+
+    options: flags of `partita profile`, such as device="A100-80GB", optimizer="adamw", at_peak=True or fit="80GiB".
+    """
+    return _answer("profile", word_of(model), model=model, **options)
+
+
+def explain(plan: Plan, model: Model | str | None = None, **options) -> dict:
+    """Why a plan is as it is, what would make it faster, and how sure that is: what `partita explain --json` answers.
+
+    model: what the plan was made for; None where that is a preset.
+    options: flags of `partita explain`, such as cluster="4xcpu"; and progress, as above.
+    """
+    named = [] if model is None else ["--model", word_of(model)]
+    return _answer("explain", PLAN, *named, model=model, plan=plan, **options)
 
 
 def _mebibytes(row) -> str:
     return f"{max(row['peak_bytes']) / 2**20:.2f} MiB"
 
 
-def _ask(verb, model, flags, *words, after=()) -> dict:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"step{SUFFIX}"
-        model.save(path)
-        return json.loads(_call(verb, *words, path, *after, "--json", **flags))
-
-
-def _call(*words, **flags) -> str:
-    call = [str(command()), *map(str, words)]
-    for flag, value in flags.items():
-        if value is not None and value is not False:
-            call += [f"--{flag.replace('_', '-')}", *([] if value is True else [str(value)])]
-    done = subprocess.run(call, capture_output=True, text=True)
-    if done.returncode not in (0, VERIFICATION_FAILED):
-        kind = {1: Infeasible, 2: InputError}.get(done.returncode, RuntimeError)
-        raise kind(done.stderr.strip().removeprefix("error: ").removeprefix("nothing fits: "))
-    return done.stdout.rstrip("\n")
+def _answer(*words, **rest) -> dict:
+    return json.loads(ask(*words, "--json", **rest))

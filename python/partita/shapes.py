@@ -31,7 +31,7 @@ class Planner:
 
     def plan(self, model: Model, first: Plan) -> Plan:
         """The first plan where it can run this model; else a new one for the same devices."""
-        fitted = library().fit_plan(model.to_json(), first.to_json())
+        fitted = library().fit_plan(model.handle(), first.to_json())
         return Plan.parse(fitted) if fitted else self.find(model)
 
 
@@ -109,7 +109,7 @@ class Shapes:
         first = self.training[self.first_form]
         with given():
             model = capture_evaluation(self.module, batch, **self.planner.options)
-            fitted = library().fit_plan(model.to_json(), first.plan.to_json())
+            fitted = library().fit_plan(model.handle(), first.plan.to_json())
             plan = Plan.parse(fitted) if fitted else self.planner.find(model)
             session = self._open(model, plan, model.weights(self.module))
             session.release()
@@ -126,7 +126,7 @@ class Shapes:
         _check(self.model, named)
 
     def _open(self, model, plan, weights):
-        return library().Session(model.to_json(), weights, plan.to_json(), threads=self.threads, recoverable=True)
+        return library().Session(model.handle(), weights, plan.to_json(), threads=self.threads, recoverable=True)
 
 
 def _check(model, named):

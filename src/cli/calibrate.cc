@@ -16,7 +16,6 @@
 #include "measure/sample_plans.h"
 #include "model/rewrite/retype.h"
 #include "profile/step.h"
-#include "run/constants.h"
 #include "run/host_memory.h"
 #include "run/safetensors.h"
 #include "run/threads/measure_transfers.h"
@@ -42,7 +41,7 @@ struct Probe {
 Probe probe_of(const std::string& file, const Options& options) {
   ModelInput input{.file = file, .dtype = options.dtype};
   Model model = load(input);
-  Probe probe{file, model, load_constants(input.file, model)};
+  Probe probe{file, model, load_constants(input, model)};
   if (!options.inputs.empty()) probe.given.merge(load_safetensors(options.inputs));
   return probe;
 }

@@ -22,8 +22,8 @@ struct Options {
 };
 
 /// The model that a plan names, or the one that is given instead.
-Model model_of(const Options& options, const Plan& plan, const std::string& file) {
-  ModelInput input{.file = options.model, .dtype = "", .batch = 0, .seq = 0};
+Model model_of(const Options& options, const Plan& plan, const std::string& file, Command& command) {
+  ModelInput input{.file = options.model, .command = &command, .silent = true};
   if (input.file.empty()) input.file = plan.model.substr(0, plan.model.find('#'));
   Model model = load(input, plan);
   if (fingerprint(model) != plan.model)
@@ -48,10 +48,10 @@ Request request_of(const Options& options, const Plan& plan, const std::string& 
   return {std::move(search), limit};
 }
 
-void run_explain(const Options& options, const Command& command) {
+void run_explain(const Options& options, Command& command) {
   const std::string& file = options.plans.front();
-  Plan plan = load_plan(file);
-  Model model = model_of(options, plan, file);
+  Plan plan = load_plan(file, command);
+  Model model = model_of(options, plan, file, command);
   auto [request, limit] = request_of(options, plan, file);
   request.progress = show_progress(command);
   request.progress({"lowering and certifying the plan"});
@@ -170,11 +170,11 @@ void need_same_step(const Plan& from, const Plan& to, const std::vector<std::str
               files.front(), of(from));
 }
 
-void run_diff(const Options& options, const Command& command) {
+void run_diff(const Options& options, Command& command) {
   const std::string& file = options.plans.front();
-  Plan from = load_plan(file), to = load_plan(options.plans.back());
+  Plan from = load_plan(file, command), to = load_plan(options.plans.back(), command);
   need_same_step(from, to, options.plans);
-  Model model = model_of(options, from, file);
+  Model model = model_of(options, from, file, command);
   auto [request, limit] = request_of(options, from, file);
   Difference found = difference(model, from, to, request);
   command.answer(write(found, limit), show(found, limit, request.prices.cluster()));

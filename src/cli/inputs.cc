@@ -3,12 +3,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "cli/ask.h"
 #include "cli/checks.h"
 #include "cli/model_file.h"
 #include "cluster/library.h"
 #include "model/build/build.h"
 #include "model/inferred.h"
 #include "model/rewrite/retype.h"
+#include "run/constants.h"
 
 namespace partita::cli {
 namespace {
@@ -28,10 +30,18 @@ void need_captured(const std::string& file, const char* flag, const char* what, 
                 what, captured, wanted);
 }
 
-Model captured(const ModelInput& input, const ModelFile& file) {
-  Model model = parse_model(file.text, file.path);
-  need_captured(file.path, "--batch", "batch", input.batch, captured_size(model, 0));
-  need_captured(file.path, "--seq", "sequence length", input.seq, captured_size(model, 1));
+/// The model that stands in place of a file; null: none does.
+const Model* given(const ModelInput& input) {
+  const Question* question = input.command ? input.command->question() : nullptr;
+  if (!question) return nullptr;
+  auto found = question->models.find(input.file);
+  return found == question->models.end() ? nullptr : found->second.get();
+}
+
+/// `model`: of the file as it was captured.
+Model captured(const ModelInput& input, const std::string& file, Model model) {
+  need_captured(file, "--batch", "batch", input.batch, captured_size(model, 0));
+  need_captured(file, "--seq", "sequence length", input.seq, captured_size(model, 1));
   return input.no_inferred_rows ? without_inferred_rows(std::move(model)) : model;
 }
 
@@ -45,7 +55,7 @@ Model built(const ModelInput& input, const ModelFile& file) {
 }  // namespace
 
 void note(const ModelInput& input, const std::string& line) {
-  if (input.command) input.command->note(line);
+  if (input.command && !input.silent) input.command->note(line);
 }
 
 void add_model_input(CLI::App& app, ModelInput& input, Command& command) {
@@ -64,7 +74,7 @@ void add_model_input(CLI::App& app, ModelInput& input, Command& command) {
 }
 
 std::optional<AskedDType> asked_dtype(const ModelInput& input) {
-  if (!input.dtype.empty()) return std::nullopt;
+  if (!input.dtype.empty() || given(input)) return std::nullopt;
   ModelFile file = find_model(input.file);
   if (file.kind != ModelKind::kConfig) return std::nullopt;
   std::optional<ConfigDType> given = config_dtype(file.text, file.path);
@@ -78,10 +88,14 @@ std::optional<AskedDType> asked_dtype(const ModelInput& input) {
   return AskedDType{fmt::format("{}: {} {}", file.path, given->key, given->name), *dtype};
 }
 
+bool is_built(const ModelInput& input) { return !given(input) && is_built(input.file); }
+
 Model load_as_written(const ModelInput& input) {
+  if (const Model* model = given(input)) return captured(input, input.file, *model);
   ModelFile file = find_model(input.file);
   if (file.kind == ModelKind::kPreset) return build_model(*find_preset(file.path), {input.batch, input.seq});
-  return file.kind == ModelKind::kConfig ? built(input, file) : captured(input, file);
+  if (file.kind == ModelKind::kConfig) return built(input, file);
+  return captured(input, file.path, parse_model(file.text, file.path));
 }
 
 Model load(const ModelInput& input) {
@@ -93,6 +107,11 @@ Model load(const ModelInput& input) {
   }
   if (input.dtype.empty()) return model;
   return retype(std::move(model), parse_dtype(input.dtype, "--dtype"));
+}
+
+HostTensors load_constants(const ModelInput& input, const Model& model) {
+  if (!given(input)) return run::load_constants(input.file, model);
+  return constants_of(model, input.command->question()->constants, input.file, input.file);
 }
 
 void add_cluster_input(CLI::App& app, ClusterInput& input, const std::string& help) {

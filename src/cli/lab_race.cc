@@ -9,7 +9,6 @@
 #include "cli/pricing.h"
 #include "cluster/library.h"
 #include "measure/race.h"
-#include "run/constants.h"
 #include "run/host_memory.h"
 #include "simulate/simulate.h"
 
@@ -30,8 +29,9 @@ struct Entry {
   Seconds predicted = 0;
 };
 
-Entry entry_of(const std::string& file, const Model& model, const std::string& calibration) {
-  Entry entry{file, load_plan(file)};
+Entry entry_of(const std::string& file, const Model& model, const std::string& calibration,
+               const Command& command) {
+  Entry entry{file, load_plan(file, command)};
   Proved proved = prove_plan(model, entry.plan, file);
   const Lowered& lowered = proved.lowered();
   Prices prices = prices_of(read_cluster(fmt::format("{}xcpu", entry.plan.ranks())), calibration);
@@ -76,14 +76,14 @@ Json to_json(const std::vector<Entry>& entries, const std::vector<RaceTime>& tim
 
 void run(const RaceFlags& flags, const Command& command) {
   need_one_process("lab race");
-  Model model = load(flags.model, load_plan(flags.plans.front()));
+  Model model = load(flags.model, load_plan(flags.plans.front(), command));
   std::vector<Entry> entries;
   std::vector<Plan> plans;
   for (const std::string& file : flags.plans) {
-    entries.push_back(entry_of(file, model, flags.calibration));
+    entries.push_back(entry_of(file, model, flags.calibration, command));
     plans.push_back(entries.back().plan);
   }
-  HostTensors constants = load_constants(flags.model.file, model);
+  HostTensors constants = load_constants(flags.model, model);
   std::vector<RaceTime> times = race(model, views_of(constants), plans, flags.rounds,
                                      [&](const std::string& name) { command.say("running", name); });
   command.answer(to_json(entries, times), to_text(entries, times));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "cli/ask.h"
 #include "cli/lab.h"
 #include "schedule/csv.h"
 #include "schedule/draw.h"
@@ -144,9 +145,9 @@ std::string to_text(const Answer& answer) {
   return text;
 }
 
-int terminal_width() {
+int terminal_width(bool terminal) {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 160;
 }
 
@@ -193,6 +194,11 @@ void write_schedule(const Schedule& schedule, const std::string& file) {
   write_file(file, to_csv(schedule));
 }
 
+Schedule read_schedule(const std::string& file, const Command& command) {
+  const std::string* given = given_text(command, file);
+  return parse_csv(given ? *given : read_file(file), file);
+}
+
 void run(const ScheduleFlags& flags, const Command& command) {
   ScheduleRequest request = read_request(flags);
   if (flags.compare) return compare_schedules(request, command);
@@ -201,7 +207,7 @@ void run(const ScheduleFlags& flags, const Command& command) {
                 fmt::join(schedule_names(), ", "));
   Answer answer;
   if (flags.name.empty())
-    answer = judge(parse_csv(read_file(flags.csv), flags.csv), request);
+    answer = judge(read_schedule(flags.csv, command), request);
   else if (flags.name == "search")
     search_and_answer(request, answer);
   else
@@ -209,8 +215,9 @@ void run(const ScheduleFlags& flags, const Command& command) {
   if (!flags.name.empty() && !flags.csv.empty()) write_schedule(answer.schedule, flags.csv);
   if (!flags.write_csv.empty()) write_schedule(answer.schedule, flags.write_csv);
   std::string text = to_text(answer);
+  bool terminal = !command.question() && isatty(STDOUT_FILENO);
   if (flags.show && !answer.run.deadlock)
-    text = draw(answer.schedule, answer.run, isatty(STDOUT_FILENO), terminal_width()) + text;
+    text = draw(answer.schedule, answer.run, terminal, terminal_width(terminal)) + text;
   command.answer(to_json(answer), text);
 }
 

@@ -95,7 +95,7 @@ void write_rank(const Options& options, const Model& model, const Program& progr
 }
 
 void run(const Options& options, Command& command) {
-  Plan plan = load_plan(options.plan);
+  Plan plan = load_plan(options.plan, command);
   Model model = load(options.model, plan);
   if (!options.program.empty()) return certify_file(options.program, model, plan, command);
   command.say("lowering and certifying", plan.summary);

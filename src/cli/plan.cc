@@ -20,7 +20,6 @@
 #include "estimate/cost_book.h"
 #include "measure/choose_by_run.h"
 #include "model/rewrite/retype.h"
-#include "run/constants.h"
 #include "search/batch_sweep.h"
 #include "search/fault_report.h"
 #include "search/least.h"
@@ -192,7 +191,7 @@ Least least_or_interrupted(const Found& found, const SearchRequest& request, con
 Found find_some(const Options& options, Objective objective, const SearchRequest& request) {
   constexpr const char* kNothing = "interrupted: no plan was found yet";
   try {
-    Interruptible scope(request.stop);
+    Interruptible scope(request.stop ? request.stop : interrupt_flag());
     Found found = find(options, objective, request);
     if (!found.result.interrupted || !found.result.fitting.empty()) return found;
   } catch (const Interrupted&) {
@@ -222,7 +221,7 @@ void refuse(const Found& found, const Options& options, const PlanRequest& plan,
             Json json) {
   const SearchRequest& request = plan.search;
   BuildStep build = [&](int64_t batch, int64_t sequence) { return load_sized(options, batch, sequence); };
-  if (!is_built(options.model.file)) build = nullptr;
+  if (!is_built(options.model)) build = nullptr;
   std::string nothing = fmt::format("no plan fits {} per device on {} in {}", to_text(plan.limit),
                                     request.prices.cluster().name, parameter_dtype(found.model));
   Least least = least_or_interrupted(found, request, build, nothing);
@@ -249,15 +248,16 @@ void run(Options& options, const Command& command) {
                 options.objective);
   if (options.rounds > 0) check_can_run(request);
   request.finely = options.rounds > 0;
-  std::optional<CtrlC> ctrl_c(std::in_place);
-  request.stop = ctrl_c->flag();
+  std::optional<CtrlC> ctrl_c;
+  if (!command.question()) request.stop = ctrl_c.emplace().flag();
   request.progress = show_progress(command);
   auto start = std::chrono::steady_clock::now();
   Found found = find_some(options, objective, request);
+  if (command.question()) check_interrupt();  // whoever asked within a process waits for nothing then
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found.result.fitting.empty()) ctrl_c.reset();  // nothing is left that could be given before its end
   if (options.rounds > 0 && !found.result.interrupted) {
-    HostTensors constants = load_constants(options.model.file, found.model);
+    HostTensors constants = load_constants(options.model, found.model);
     choose_by_run(
         found.model, views_of(constants), options.rounds,
         [&](const std::string& name) { command.say("running", name); }, found.result);

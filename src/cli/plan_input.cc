@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/ask.h"
 #include "cli/model_file.h"
 #include "cli/wrong_file.h"
 #include "model/build/build.h"
@@ -47,7 +48,7 @@ Model rows_of_plan(Model model, const ModelInput& input, const Plan& plan) {
   }
   ModelInput with = input;
   with.no_inferred_rows = false;
-  with.command = nullptr;
+  with.silent = true;
   Model whole = load_as_written(with);
   if (plan.model == fingerprint(whole)) refuse_rows(inferred_targets(whole));
   return model;
@@ -55,7 +56,8 @@ Model rows_of_plan(Model model, const ModelInput& input, const Plan& plan) {
 
 }  // namespace
 
-Plan load_plan(const std::string& file) {
+Plan load_plan(const std::string& file, const Command& command) {
+  if (const std::string* text = given_text(command, file)) return parse_plan(*text, file);
   refuse_models(file);
   refuse_weights(file, kPlanFile);
   if (std::filesystem::is_directory(file)) input_error("{}: this is a folder; give {}", file, kPlanFile);
@@ -65,7 +67,7 @@ Plan load_plan(const std::string& file) {
 // A model of several dtypes is not retyped to what its parameters have already.
 Model load(const ModelInput& input, const Plan& plan) {
   ModelInput sized = input;
-  if (is_built(input.file)) {
+  if (is_built(input)) {
     sized.batch = agreed("--batch", "batch", input.batch, plan.batch);
     sized.seq = agreed("--seq", "sequence length", input.seq, plan.seq);
   }

@@ -9,8 +9,8 @@
 
 namespace partita::cli {
 
-/// Reads a plan file.
-Plan load_plan(const std::string& file);
+/// Reads a plan file, or takes what was given to `command` in its place.
+Plan load_plan(const std::string& file, const Command& command);
 
 /// The model that a plan is for: in its dtype, without inferred rows where it was made so, and of its batch
 /// and sequence length where it is built, unless the command line names them. InputError where that names

@@ -1,6 +1,7 @@
 #include "cli/show_progress.h"
 
 #include "base/error.h"
+#include "cli/ask.h"
 
 namespace partita::cli {
 namespace {
@@ -19,6 +20,8 @@ std::string facts_of(const Progress& progress) {
 }  // namespace
 
 ShowProgress show_progress(const Command& command) {
+  if (const Question* question = command.question())
+    return question->progress ? question->progress : [](const Progress&) {};
   command.say("starting");
   return [&command](const Progress& progress) { command.say(progress.phase, facts_of(progress)); };
 }

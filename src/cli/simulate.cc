@@ -25,7 +25,7 @@ struct Options {
 };
 
 void run(const Options& options, Command& command) {
-  Plan plan = load_plan(options.plan);
+  Plan plan = load_plan(options.plan, command);
   Model model = load(options.model, plan);
   Prices prices = prices_of(cluster_of(options.cluster, plan, "simulate"), options.calibration);
   PlanQuestion question{model, plan, prices, options.plan};

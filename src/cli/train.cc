@@ -12,7 +12,6 @@
 #include "cli/verbs.h"
 #include "cluster/library.h"
 #include "plan/recipes/recipe.h"
-#include "run/constants.h"
 #include "run/host_memory.h"
 #include "search/plan_costs.h"
 #include "simulate/simulate.h"
@@ -30,14 +29,14 @@ struct Options {
 };
 
 // Without a plan the model runs on one device, or data parallel over the given ranks.
-Plan plan_of(const Options& options) {
+Plan plan_of(const Options& options, const Command& command) {
   if (options.plan.empty()) {
     ModelInput input = options.model;
     RecipeSpec spec{.dp = std::max<int64_t>(options.ranks, 1)};
     spec.optimizer = load(TrainingInput{}, input);
     return recipe(load(input), spec);
   }
-  Plan plan = load_plan(options.plan);
+  Plan plan = load_plan(options.plan, command);
   if (options.ranks && options.ranks != plan.ranks())
     input_error("--ranks {}: the plan is for {} ranks; leave --ranks out", options.ranks, plan.ranks());
   return plan;
@@ -62,7 +61,7 @@ void refuse_huge(const Model& model, const Plan& plan, const Prices& prices) {
 
 void run(const Options& options, const Command& command) {
   need_one_process("train");
-  Plan plan = plan_of(options);
+  Plan plan = plan_of(options, command);
   Model model = load(options.model, plan);
   Prices prices = prices_of(cluster_of(options, plan), options.calibration);
   refuse_huge(model, plan, prices);
@@ -75,7 +74,7 @@ void run(const Options& options, const Command& command) {
   request.options = run_options(options.clock, lowered.model, lowered.program, prices, trace.step_seconds);
   request.options.pinned = options.pin;
   request.batch.seed = options.seed;
-  HostTensors constants = load_constants(options.model.file, model);
+  HostTensors constants = load_constants(options.model, model);
   request.weights = views_of(constants);
   command.tell(plan.summary);
   command.say("running", fmt::format("{} steps on {} ranks", options.steps, plan.ranks()));

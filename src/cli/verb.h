@@ -11,11 +11,12 @@
 namespace partita::cli {
 
 class ProgressLine;
+struct Question;
 
 /// Exit code of a plan or a Program that does not compute its model.
 inline constexpr int kVerificationFailed = 3;
 
-/// What every verb shares: --json, --quiet, --progress, and the exit code it wants.
+/// What every verb shares: --json, --quiet, --progress, the exit code it wants, where it reads and writes.
 struct Command {
   std::string verb;  // that was asked for: `plan`, `lab schedule`
   bool json = false;
@@ -24,6 +25,13 @@ struct Command {
   int exit_code = 0;
   std::vector<std::string> notes;
 
+  /// What is asked, where a verb runs within a process that has other work too: then it takes no Ctrl-C for
+  /// itself, writes on no stream and finds some files in the question (ask.h). Null: on the command line.
+  const Question* question() const { return question_; }
+
+  /// On stdout; within a process kept in `printed`.
+  void print(std::string_view text) const;
+  const std::string& printed() const { return printed_; }
   /// With --json prints `object` and nothing else on stdout; without it prints `text` (unless --quiet).
   void answer(const Json& object, std::string_view text) const;
 
@@ -42,10 +50,14 @@ struct Command {
   void erase_progress() const;
 
   Command();
+  /// Within a process. `question` must outlive it.
+  explicit Command(const Question& question);
   ~Command();
 
  private:
   mutable std::unique_ptr<ProgressLine> line_;  // made when there is something to say
+  const Question* question_ = nullptr;
+  mutable std::string printed_;
 };
 
 /// One verb of the command line: a row of the table in verbs.h. `add` declares flags and the example that

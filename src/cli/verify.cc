@@ -12,7 +12,6 @@
 #include "profile/memory.h"
 #include "program/assumed.h"
 #include "program/memory.h"
-#include "run/constants.h"
 #include "run/host_memory.h"
 #include "run/verdict.h"
 
@@ -74,7 +73,7 @@ void need_room(const Lowered& tried, const Model& model, const OptimizerSpec& op
 
 void run(const Options& options, Command& command) {
   need_one_process("verify");
-  Plan plan = load_plan(options.plan);
+  Plan plan = load_plan(options.plan, command);
   Model model = load(options.model, plan);
   if (options.ranks && options.ranks != plan.ranks())
     input_error("--ranks {}: the plan is for {} ranks; leave --ranks out", options.ranks, plan.ranks());
@@ -83,7 +82,7 @@ void run(const Options& options, Command& command) {
   Proved proved = prove_plan(model, plan, options.plan);
   const Lowered& tried = proved.lowered();
   need_room(tried, model, plan.optimizer);
-  HostTensors constants = load_constants(options.model.file, model);
+  HostTensors constants = load_constants(options.model, model);
   VerifyRequest request = verify_request(model, views_of(constants), options.settings);
   command.say("running three steps of the plan and of one device");
   Verdict verdict{.report = load_runtime().verify(runnable(proved), {model, plan.optimizer}, request),

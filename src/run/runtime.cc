@@ -10,6 +10,9 @@
 
 namespace partita::run {
 
+// Weak: null in a program that is not linked with the runtime.
+extern "C" __attribute__((weak)) const RunApi* partita_run_api(int version);
+
 namespace fs = std::filesystem;
 
 std::string runtime_path() {
@@ -23,6 +26,7 @@ std::string runtime_path() {
 }
 
 const RunApi& load_runtime() {
+  if (partita_run_api) return *partita_run_api(kRunApiVersion);
   std::string path = runtime_path();
   if (path.empty())
     input_error(

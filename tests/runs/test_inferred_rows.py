@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 import partita
-from partita import experiment
-from partita.aside import answers
-from partita.call import call_of
+from partita.capture import aside, experiment
+from partita.capture.aside import answers
+from partita.capture.call import call_of
 from partita.native import command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,7 +210,7 @@ def test_an_op_that_ends_its_process_is_not_claimed():
 
 
 def test_an_op_that_hangs_is_not_claimed(monkeypatch):
-    monkeypatch.setattr("partita.aside.SECONDS", 1)
+    monkeypatch.setattr(aside, "SECONDS", 1)
     assert answers(["quick", "hangs", "quick"], lambda task: task if task == "quick" else __import__("time").sleep(60)) == \
         ["quick", None, "quick"]
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import partita
+from partita.capture import progress
 
 X = torch.arange(6.0).reshape(2, 3) / 3
 
@@ -137,8 +138,8 @@ def test_a_buffer_that_is_assigned():
 
 
 def test_progress(capsys, monkeypatch):
-    monkeypatch.setattr("partita.progress.FIRST", 0.0)
-    monkeypatch.setattr("partita.progress.EVERY", 0.0)
+    monkeypatch.setattr(progress, "FIRST", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     partita.capture(Net(lambda y, x: y), (X,), total, progress=True)
     shown = capsys.readouterr().err
     assert re.search(r"capture: forward, \d+ ops, linear", shown) and "functional form" in shown

@@ -122,6 +122,7 @@ WRONG = {
     "position and keywords": (stepping(lambda step: step(batch(), labels=1)), "by position and as keywords"),
     "a tuple for a dict": (stepping(lambda step: step(batch()["input_ids"], batch()["labels"])), "captured with input_ids"),
     "state of another kind": (stepping(lambda step: step.load_state_dict([])), "give what step.state_dict"),
+    "a module for its model": (lambda: partita.plan(net(), "2xcpu"), "model: it is a Sequential; give what partita.capture returned"),
     "unknown recipe": (lambda: partita.recipe("dpp", partita.capture(lm(), batch()), ranks=2), "dpp.*did you mean"),
     "more ranks than samples": (lambda: plan_of_five(), "cannot feed 5 pieces"),
     "input that asks for gradients": (lambda: partita.capture(net(), (X.clone().requires_grad_(), Y), nn.CrossEntropyLoss()),

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__fi
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 NAMESPACES = "src/base/namespaces.h"
-TORCH_PLACES = ("src/run/torch/", "python/partita/binding.cc")
+TORCH_PLACES = ("src/run/torch/", "python/partita/binding/run.cc", "python/partita/binding/tensors.")
 
 
 def read_layers(path):

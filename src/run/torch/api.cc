@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "run/reference.h"
 #include "run/run_comparison.h"
 #include "run/session.h"
@@ -27,8 +28,9 @@ class Supply {
     return views;
   }
 
-  /// Takes step `step` of a session or a reference, counted from 0, on its batch.
+  /// Takes step `step` of a session or a reference, counted from 0, on its batch. May be interrupted before.
   auto step(auto& taker, int64_t step) const {
+    check_interrupt();
     if (!request_.batches.empty()) return taker.step(request_.batches[step]);
     return taker.step(views_of(draw_batch(model_, step, request_.batch)));
   }

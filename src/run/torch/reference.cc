@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "run/torch/call.h"
 #include "run/torch/overflow.h"
 #include "run/torch/session_state.h"
@@ -123,6 +124,7 @@ struct Reference::State {
       if (const Tensor& tensor = model.tensors[t]; tensor.role == Role::kBatchInput)
         values[t] = to_torch(tensor, find_value(batch, tensor, "batch"));
     for (size_t i = 0; i < calls.size(); ++i) {
+      check_interrupt();
       calls[i].run(slots, stack);
       if (overflow) overflow->look(model.ops[i], values);
       for (TensorId dead : dying[i]) values[dead.value].reset();

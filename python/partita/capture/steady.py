@@ -1,6 +1,6 @@
 """Every call of forward is to be the step that was captured: what can be noticed of those that are not."""
 
-from .errors import InputError
+from ..errors import InputError
 from .untouched import Attributes
 from .watched import Watch
 

@@ -12,23 +12,23 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils.stateless import _reparametrize_module
 
 from .apart import results_apart
-from .batches import tensors_of
+from ..batches import tensors_of
 from .cached import kept_formulas
 from .eager_forms import EAGER_FORMS
-from .elsewhere import check_arrays
-from .errors import InputError
-from .explain import current_line, explained
-from .gradients import Gradients, check_dense, check_hooks, check_inputs
+from ..elsewhere import check_arrays
+from ..errors import InputError
+from .trace_errors import current_line, explained
+from ..gradients import Gradients, check_dense, check_hooks, check_inputs
 from .huggingface import traceable
 from .inputs import Inputs, arguments_of, check_module
 from .known import Known
 from .losses import apply_loss, find_loss
 from .memory import Kept, Places, check_apart, check_constants_stay, check_named, name_of
-from .model import Model
+from ..model import Model
 from .norms import check_norms
 from .origins import RANDOM, ROOT, Origin, Recorder, attach
 from .progress import Progress
-from .random import DRAWS, STATE, Draws, draws, refuse_others
+from ..random import DRAWS, STATE, Draws, draws, refuse_others
 from .recording import Recording
 from .same_graph import constants_of, same_graph
 from .scripted import scripted_as_written

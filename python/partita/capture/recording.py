@@ -5,7 +5,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_map
 
 from .cached import plain_constant
-from .errors import InputError
+from ..errors import InputError
 
 
 class Recording(TorchDispatchMode):

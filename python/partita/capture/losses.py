@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import torch
 
-from .errors import InputError
+from ..errors import InputError
 
 
 def apply_loss(loss, output, batch, rest: list, where: str):

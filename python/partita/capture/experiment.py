@@ -9,7 +9,7 @@ import torch
 
 from .aside import answers
 from .call import Call, compact
-from .native import library
+from ..native import library
 from .scenes import draw
 from .trial import FEW, ROWS, SWEEP, Effort, Letter, NoFunction, Refuted, Setting, Trial, alike
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .errors import InputError
+from ..errors import InputError
 from .ranges import INDEXES
 
 aten = torch.ops.aten

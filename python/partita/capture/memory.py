@@ -5,7 +5,7 @@ import itertools
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .errors import InputError
+from ..errors import InputError
 
 OWN = ("_parameters", "_buffers", "_modules")  # of every module: these have names already
 CLONE = "give it memory of its own with .clone()"

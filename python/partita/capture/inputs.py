@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from .errors import InputError
-from .random import STATE
+from ..errors import InputError
+from ..random import STATE
 
 
 class Inputs:

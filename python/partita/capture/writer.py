@@ -6,14 +6,14 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from .call import call_of_node
-from .errors import InputError
+from ..errors import InputError
 from .experiment import infer_rows
 from .indexes import find_indexes
-from .model import Model, argument
+from ..model import Model, argument
 from .names import name_nodes
-from .native import library
+from ..native import library
 from .ranges import index_limit
-from .register import axes_of
+from ..register import axes_of
 
 
 # Their result is a bit beside the memory of the input, which only PyTorch looks at: the runtime copies it.

@@ -6,7 +6,7 @@ import sys
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from .errors import InputError
+from ..errors import InputError
 from .known import Known
 
 

@@ -10,9 +10,9 @@ import traceback
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
-from .errors import InputError
+from ..errors import InputError
 
-OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.dirname(torch.__file__) + os.sep)
+OURS = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, os.path.dirname(torch.__file__) + os.sep)
 REMEDY = ("compute it outside the module, write it with torch.where and fixed shapes, or give bake=True to keep what "
           "this batch does")
 

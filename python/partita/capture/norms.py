@@ -2,7 +2,7 @@
 
 import torch
 
-from .errors import InputError
+from ..errors import InputError
 
 
 def check_norms(module: torch.nn.Module):
