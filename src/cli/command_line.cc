@@ -13,7 +13,7 @@ void add_verbs(CLI::App& app, Command& command) {
   app.footer(
       "Every verb has --help with an example, and --json.\n"
       "Exit codes: 0 done, 1 nothing fits, 2 wrong input or usage, 3 verification failed, 4 a run failed, "
-      "70 a bug in partita.");
+      "70 a bug in partita, 130 interrupted before there was an answer.");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", "partita " PARTITA_VERSION);
   for (const Verb& verb : kVerbs) {
