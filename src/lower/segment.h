@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -40,6 +41,9 @@ inline bool precedes(const Segment& a, const Segment& b) {
   if (a.in_loop() && b.in_loop() && a.stream != b.stream) return false;
   return a < b && (a.kind != Segment::kWeight || b == kEpilogue);
 }
+
+/// "forward of stage 1", "epilogue".
+std::string name_of_segment(const Segment& segment);
 
 /// What a step of a schedule runs: a fused backward includes the weight gradients.
 inline std::vector<Segment> segments_of(const Step& step) {
