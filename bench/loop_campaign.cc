@@ -347,7 +347,8 @@ int run_cost(int actions) {
   }
   Routes routes = routes_of(program);
   World world(2);
-  Exchange exchange(world, routes.transfers);
+  CpuMemory memory;
+  Exchange exchange(world, memory, routes.transfers);
   RealClock clock;
   std::deque<Timeline> times;
   std::deque<ThreadCommunicator> comms;
@@ -356,7 +357,7 @@ int run_cost(int actions) {
   for (int rank : {0, 1}) {
     times.emplace_back(clock);
     comms.emplace_back(exchange, rank, std::vector<std::vector<int32_t>>{}, times.back());
-    ranks.emplace_back(program, rank, comms.back());
+    ranks.emplace_back(program, rank, comms.back(), memory);
     records.push_back(records_of(program, routes, rank));
   }
   auto timed = [&](int rank, int part) {

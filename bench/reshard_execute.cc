@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "reshard/script.h"
-#include "run/host_tensor.h"
+#include "run/cpu/cpu_memory.h"
 #include "run/threads/crew.h"
 #include "run/threads/thread_communicator.h"
 
@@ -105,7 +105,7 @@ class Player {
   }
   TensorSpan span(int32_t buffer) {
     Shape shape = sizes_of(script_.buffers[buffer]);
-    return {reinterpret_cast<std::byte*>(buffers_[buffer].data()), {shape, row_major(shape), DType::kInt64}};
+    return {{buffers_[buffer].data()}, {shape, row_major(shape), DType::kInt64}};
   }
 
   void play(const Step& step, Communicator& comm) {
@@ -146,7 +146,8 @@ std::string play_all(std::deque<Player>& players) {
   World world(ranks);
   std::map<std::tuple<int32_t, int32_t, int64_t>, int32_t> transfers;
   for (Player& player : players) player.number(transfers);
-  run::Exchange exchange(world, static_cast<int32_t>(transfers.size()));
+  CpuMemory memory;
+  run::Exchange exchange(world, memory, static_cast<int32_t>(transfers.size()));
   RealClock clock;
   std::deque<Timeline> times;
   std::deque<ThreadCommunicator> comms;

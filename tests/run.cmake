@@ -1,6 +1,8 @@
 partita_test(unit run_host_test run)
 partita_test(unit run_threads_test run)
 partita_test(unit run_loop_test run)
+partita_test(unit run_seams_test run)
+partita_test(unit run_cpu_memory_test run)
 partita_test(unit run_memory_pool_test run)
 partita_test(unit run_host_memory_test run)
 partita_test(unit run_check_test run)

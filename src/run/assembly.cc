@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace partita::run {
 namespace {
@@ -25,23 +26,27 @@ double relative(double a, double b) {
 Assembly::Assembly(const Shape& shape, DType dtype, Leaves leaves)
     : whole_(shape, dtype), given_(shape, DType::kBool), leaves_(std::move(leaves)) {}
 
-void Assembly::add(const Box& box, const std::byte* local, const TensorType& type) {
+void Assembly::add(const Box& box, const HostView& part) {
+  TensorType type = dense_type(part.shape, part.dtype);
   HostTensor known = cut_out(given_, leaves_, box);
-  auto set = [](std::byte b) { return b != std::byte{0}; };
+  auto set = [](auto flag) { return static_cast<bool>(flag); };
   if (std::any_of(known.data.begin(), known.data.end(), set)) {
     HostTensor before = cut_out(whole_, leaves_, box);
-    place_box(whole_, leaves_, box, local, type);
+    place_box(whole_, leaves_, box, part.data, type);
     std::vector<double> old_values = to_doubles(before),
                         new_values = to_doubles(cut_out(whole_, leaves_, box));
     for (size_t i = 0; i < old_values.size(); ++i)
       if (set(known.data[i])) disagreement_ = std::max(disagreement_, relative(old_values[i], new_values[i]));
   } else {
-    place_box(whole_, leaves_, box, local, type);
+    place_box(whole_, leaves_, box, part.data, type);
   }
-  std::fill(known.data.begin(), known.data.end(), std::byte{1});
+  if (!known.data.empty()) std::memset(known.data.data(), 1, known.data.size());
   place_box(given_, leaves_, box, known.data.data(), dense_type(known.shape, DType::kBool));
 }
 
-int64_t Assembly::missing() const { return std::count(given_.data.begin(), given_.data.end(), std::byte{0}); }
+int64_t Assembly::missing() const {
+  auto unset = [](auto flag) { return !static_cast<bool>(flag); };
+  return std::count_if(given_.data.begin(), given_.data.end(), unset);
+}
 
 }  // namespace partita::run

@@ -12,7 +12,8 @@ class Assembly {
  public:
   Assembly(const Shape& shape, DType dtype, Leaves leaves);
 
-  void add(const Box& box, const std::byte* local, const TensorType& type);
+  /// `part`: a rank's value, read from its memory.
+  void add(const Box& box, const HostView& part);
   /// Largest difference between two ranks' copies of an element, relative to the element or 1e-30.
   double disagreement() const { return disagreement_; }
   /// Elements nobody has given.

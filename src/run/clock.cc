@@ -41,4 +41,10 @@ void EmulatedClock::start(Picoseconds zero) {
   prctl(PR_SET_TIMERSLACK, 1);
 }
 
+std::unique_ptr<Clock> make_clock(ClockKind kind) {
+  if (kind == ClockKind::kVirtual) return std::make_unique<VirtualClock>();
+  if (kind == ClockKind::kEmulated) return std::make_unique<EmulatedClock>();
+  return std::make_unique<RealClock>();
+}
+
 }  // namespace partita::run

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "program/timing.h"
 
 namespace partita::run {
 
-/// What time it is for one rank: one of the two seams of the runtime. Used by the rank's own thread. Times
+/// What time it is for one rank: one of the four seams of the runtime. Used by the rank's own thread. Times
 /// count from the start of the step.
 class Clock {
  public:
@@ -57,5 +58,6 @@ class EmulatedClock : public Clock {
 
 enum class ClockKind : uint8_t { kReal, kVirtual, kEmulated };
 inline constexpr std::string_view kClockNames[] = {"real", "virtual", "emulated"};
+std::unique_ptr<Clock> make_clock(ClockKind kind);
 
 }  // namespace partita::run

@@ -1,30 +1,11 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "program/program.h"
+#include "run/device_tensor.h"
 
 namespace partita::run {
-
-/// A tensor of this rank as memory: where it begins and how it is laid out.
-struct TensorSpan {
-  std::byte* data = nullptr;
-  TensorType type;
-};
-
-/// The same without owning anything: shape and strides lie with the tensor.
-struct TensorView {
-  std::byte* data = nullptr;
-  const int64_t *shape = nullptr, *strides = nullptr;
-  int32_t dims = 0;
-  DType dtype = DType::kFloat32;
-};
-inline TensorView view_of(const TensorSpan& span) {
-  return {span.data, span.type.shape.data(), span.type.strides.data(),
-          static_cast<int32_t>(span.type.shape.size()), span.type.dtype};
-}
 
 /// How a tensor lies in pieces along a cut, one for each member of a group.
 struct Pieces {
@@ -38,7 +19,7 @@ struct Wire {
   int32_t peer = -1, tag = 0;
 };
 
-/// How a rank speaks with the others: one of the two seams of the runtime. `group` is an index into the
+/// How a rank speaks with the others: one of the four seams of the runtime. `group` is an index into the
 /// rank's groups of the Program. Every call is made by the rank's own thread.
 class Communicator {
  public:

@@ -7,17 +7,11 @@
 
 namespace partita::run {
 
-CutWalk CutWalk::reversed() const {
-  CutWalk walk = *this;
-  for (Extent& e : walk.extents) std::swap(e.to, e.from);
-  return walk;
-}
-
-CutWalk walk_cut(const TensorType& whole, const TensorType& part, const Cut& cut, int64_t begin) {
+Walk walk_cut(const TensorType& whole, const TensorType& part, const Cut& cut, int64_t begin) {
   CHECK(whole.dtype == part.dtype);
   CHECK_EQ(whole.shape.size(), part.shape.size());
   CHECK(cut.dim >= 0 && static_cast<size_t>(cut.dim) < whole.shape.size() && cut.outer > 0 && cut.inner > 0);
-  CutWalk walk;
+  Walk walk;
   for (int32_t d = 0; d < static_cast<int32_t>(whole.shape.size()); ++d) {
     int64_t to = part.strides[d], from = whole.strides[d];
     if (d != cut.dim) {
@@ -30,7 +24,7 @@ CutWalk walk_cut(const TensorType& whole, const TensorType& part, const Cut& cut
     CHECK_EQ(part.shape[d] % step, 0);
     int64_t all = whole.shape[d] / step, length = part.shape[d] / step;
     CHECK(begin >= 0 && begin + length <= all);
-    walk.first = begin * cut.inner * from;
+    walk.from = begin * cut.inner * from;
     walk.extents.push_back({cut.outer, length * cut.inner * to, all * cut.inner * from});
     walk.extents.push_back({length, cut.inner * to, cut.inner * from});
     walk.extents.push_back({cut.inner, to, from});
@@ -69,14 +63,14 @@ std::vector<Factor> factors_of(int32_t dim, int64_t size, const Cut& join, const
 
 }  // namespace
 
-ShareWalk walk_share(const TensorType& in, const TensorType& out, const Pieces& joined,
-                     const Pieces& scattered, size_t from, size_t to) {
+Walk walk_share(const TensorType& in, const TensorType& out, const Pieces& joined, const Pieces& scattered,
+                size_t from, size_t to) {
   CHECK(in.dtype == out.dtype);
   CHECK_EQ(in.shape.size(), out.shape.size());
   int64_t piece = joined.lengths[from], share = scattered.lengths[to];
   Factor brought{piece, piece, total(joined), 0, before(joined, from)};
   Factor kept{share, total(scattered), share, before(scattered, to), 0};
-  ShareWalk walk;
+  Walk walk;
   for (int32_t d = 0; d < static_cast<int32_t>(in.shape.size()); ++d) {
     std::vector<Factor> factors = factors_of(d, in.shape[d], joined.cut, brought, scattered.cut, kept);
     int64_t in_size = 1, out_size = 1;

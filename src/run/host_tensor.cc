@@ -4,22 +4,16 @@
 
 #include "base/error.h"
 #include "run/number.h"
-#include "run/strided.h"
+#include "run/cpu/strided.h"
 
 namespace partita::run {
-namespace {
-
-struct BoxWalk {
-  int64_t first = 0;            // element of the whole tensor where the box begins
-  std::vector<Extent> extents;  // to = local, from = whole
-};
 
 // Every leaf is a dimension of its own on both sides.
-BoxWalk walk_box(const Shape& shape, const Leaves& leaves, const Box& box, const TensorType& type) {
+Walk walk_box(const Shape& shape, const Leaves& leaves, const Box& box, const TensorType& type) {
   CHECK_EQ(leaves.size(), shape.size());
   CHECK_EQ(box.size(), shape.size());
   CHECK(shape_of(box) == type.shape);
-  BoxWalk walk;
+  Walk walk;
   Shape strides = row_major(shape);
   for (size_t d = 0; d < shape.size(); ++d) {
     CHECK_EQ(box[d].size(), leaves[d].size());
@@ -27,7 +21,7 @@ BoxWalk walk_box(const Shape& shape, const Leaves& leaves, const Box& box, const
     for (size_t l = leaves[d].size(); l-- > 0;) {
       const Interval& interval = box[d][l];
       CHECK(0 <= interval.begin && interval.begin <= interval.end && interval.end <= leaves[d][l]);
-      walk.first += interval.begin * whole;
+      walk.from += interval.begin * whole;
       walk.extents.push_back({interval.length(), local, whole});
       whole *= leaves[d][l];
       local *= interval.length();
@@ -37,8 +31,6 @@ BoxWalk walk_box(const Shape& shape, const Leaves& leaves, const Box& box, const
   }
   return walk;
 }
-
-}  // namespace
 
 HostTensor::HostTensor(Shape sizes, DType kind)
     : shape(std::move(sizes)), dtype(kind), data(numel(shape) * dtype_bytes(dtype)) {}
@@ -73,21 +65,34 @@ Shape row_major(const Shape& shape) {
   return strides;
 }
 
+Walk walk_dense(const TensorType& type) {
+  Walk walk;
+  Shape dense = row_major(type.shape);
+  for (size_t d = 0; d < dense.size(); ++d)
+    walk.extents.push_back({type.shape[d], type.strides[d], dense[d]});
+  return walk;
+}
+
 void slice_box(const HostView& whole, const Leaves& leaves, const Box& box, std::byte* local,
                const TensorType& type) {
   CHECK(whole.dtype == type.dtype);
-  BoxWalk walk = walk_box(whole.shape, leaves, box, type);
+  Walk walk = walk_box(whole.shape, leaves, box, type);
   Bytes element = dtype_bytes(type.dtype);
-  copy_strided(local, whole.data + walk.first * element, std::move(walk.extents), element);
+  copy_strided(local, whole.data + walk.from * element, std::move(walk.extents), element);
 }
 
 void place_box(HostTensor& whole, const Leaves& leaves, const Box& box, const std::byte* local,
                const TensorType& type) {
   CHECK(whole.dtype == type.dtype);
-  BoxWalk walk = walk_box(whole.shape, leaves, box, type);
-  for (Extent& e : walk.extents) std::swap(e.to, e.from);
+  Walk walk = walk_box(whole.shape, leaves, box, type).reversed();
   Bytes element = dtype_bytes(type.dtype);
-  copy_strided(whole.data.data() + walk.first * element, local, std::move(walk.extents), element);
+  copy_strided(whole.data.data() + walk.to * element, local, std::move(walk.extents), element);
+}
+
+HostTensor copy_of(const HostView& view) {
+  HostTensor copy(view.shape, view.dtype);
+  if (!copy.data.empty()) std::memcpy(copy.data.data(), view.data, copy.data.size());
+  return copy;
 }
 
 std::vector<double> to_doubles(const HostView& tensor) {

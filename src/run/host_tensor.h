@@ -8,7 +8,7 @@
 #include "layout/atoms.h"
 #include "layout/box.h"
 #include "model/model.h"
-#include "program/program.h"
+#include "run/device_tensor.h"
 
 namespace partita::run {
 
@@ -50,15 +50,24 @@ LeafSizes plain_leaves(const Model& model);
 /// The leaves of an atom analysis.
 LeafSizes leaves_of(const Model& model, const Atoms& atoms);
 
-/// Copies `box` of `whole` into memory laid out as `type` says.
+/// A walk from a dense whole of this shape to a part of it that `box` cuts out and that lies as `type` says.
+/// REQUIRES: the leaves multiply to the shape, the box lies inside them and has the shape of `type`.
+Walk walk_box(const Shape& shape, const Leaves& leaves, const Box& box, const TensorType& type);
+
+/// A walk from a dense tensor to one that lies as `type` says.
+Walk walk_dense(const TensorType& type);
+
+/// Copies `box` of `whole` into memory of the host laid out as `type` says.
 /// Example: heads [1,3) of a [128, 3*4*32] weight, leaves {{128}, {3,4,32}}, land in a dense [128, 3*2*32].
-/// REQUIRES: the leaves multiply to the shape of `whole`, the box lies inside them and has the shape of
-/// `type`.
+/// REQUIRES: as walk_box.
 void slice_box(const HostView& whole, const Leaves& leaves, const Box& box, std::byte* local,
                const TensorType& type);
 /// The way back.
 void place_box(HostTensor& whole, const Leaves& leaves, const Box& box, const std::byte* local,
                const TensorType& type);
+
+/// A value of its own.
+HostTensor copy_of(const HostView& view);
 
 /// Dense row-major strides.
 Shape row_major(const Shape& shape);

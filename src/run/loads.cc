@@ -42,6 +42,8 @@ bool updated_somewhere(const Program& program, TensorId tensor) {
 
 }  // namespace
 
+bool lasts(const Tensor& tensor) { return tensor.role == Role::kParameter || tensor.role == Role::kBuffer; }
+
 std::vector<NextLoad> plan_loads(const Program& program, const Model& model, int32_t number) {
   const RankProgram& rank = program.ranks[number];
   std::set<Slot> replaced = replaced_slots(program, rank);

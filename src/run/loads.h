@@ -21,6 +21,9 @@ struct NextLoad {
   Slot from;
 };
 
+/// Does the tensor last from step to step: a parameter or a buffer?
+bool lasts(const Tensor& tensor);
+
 /// By load of the rank. REQUIRES: check_runnable has passed; `program` outlives the answer.
 /// Throws InputError if an optimizer state does not survive a step.
 std::vector<NextLoad> plan_loads(const Program& program, const Model& model, int32_t rank);

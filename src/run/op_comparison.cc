@@ -3,23 +3,8 @@
 #include <algorithm>
 
 #include "run/compare.h"
-#include "run/strided.h"
 
 namespace partita::run {
-namespace {
-
-HostTensor dense(const TensorSpan& value) {
-  const TensorType& type = value.type;
-  HostTensor out(type.shape, type.dtype);
-  Shape strides = row_major(type.shape);
-  std::vector<Extent> extents;
-  for (size_t d = 0; d < type.shape.size(); ++d)
-    extents.push_back({type.shape[d], strides[d], type.strides[d]});
-  copy_strided(out.data.data(), value.data, std::move(extents), dtype_bytes(type.dtype));
-  return out;
-}
-
-}  // namespace
 
 OpComparison::OpComparison(const Model& model, const LeafSizes& leaves, const std::vector<Made>& one,
                            const std::vector<Made>& tried, size_t ranks)
@@ -28,12 +13,12 @@ OpComparison::OpComparison(const Model& model, const LeafSizes& leaves, const st
   for (const Made& made : tried) tried_.emplace(Place(made.at, made.out), &made);
 }
 
-void OpComparison::keep(const At& at, int32_t out, const TensorSpan& value) {
+void OpComparison::keep(const At& at, int32_t out, const std::function<HostTensor()>& value) {
   auto made = one_.find(Place(at, out));
-  if (made != one_.end()) kept_[made->second->tensor] = dense(value);
+  if (made != one_.end()) kept_[made->second->tensor] = value();
 }
 
-void OpComparison::compare(const At& at, int32_t out, const TensorSpan& value) {
+void OpComparison::compare(const At& at, int32_t out, const std::function<HostTensor()>& value) {
   auto made = tried_.find(Place(at, out));
   if (made == tried_.end()) return;
   TensorId tensor = made->second->tensor;
@@ -43,7 +28,7 @@ void OpComparison::compare(const At& at, int32_t out, const TensorSpan& value) {
   slice_box(whole->second, leaves_[tensor.value], made->second->box, expected.data.data(),
             {expected.shape, row_major(expected.shape), expected.dtype});
   double& largest = differences_[at.rank][tensor];
-  largest = std::max(largest, largest_difference(dense(value), expected));
+  largest = std::max(largest, largest_difference(value(), expected));
 }
 
 double OpComparison::magnitude(TensorId tensor) const {

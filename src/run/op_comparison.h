@@ -1,11 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "certify/made.h"
-#include "run/communicator.h"
 #include "run/host_tensor.h"
 
 namespace partita::run {
@@ -27,9 +27,9 @@ class OpComparison {
                const std::vector<Made>& tried, size_t ranks);
 
   /// A value of one device's step.
-  void keep(const At& at, int32_t out, const TensorSpan& value);
+  void keep(const At& at, int32_t out, const std::function<HostTensor()>& value);
   /// A value of a rank, on the rank's own thread, after one device's step is over.
-  void compare(const At& at, int32_t out, const TensorSpan& value);
+  void compare(const At& at, int32_t out, const std::function<HostTensor()>& value);
 
   /// The first op in the model's order that made a value more than `tolerance` off: the largest difference
   /// over the largest magnitude of what the op made, which counts for at least `floor` times the largest of

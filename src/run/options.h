@@ -5,13 +5,13 @@
 
 #include "program/walk.h"
 #include "run/clock.h"
-#include "run/communicator.h"
 #include "run/fault.h"
+#include "run/host_tensor.h"
 
 namespace partita::run {
 
-/// Sees output `out` of the instruction at `at`, on the thread of its rank.
-using Observe = std::function<void(const At& at, int32_t out, const TensorSpan& value)>;
+/// Sees output `out` of the instruction at `at`, on the thread of its rank; `value` brings it to the host.
+using Observe = std::function<void(const At& at, int32_t out, const std::function<HostTensor()>& value)>;
 
 /// Told the CPU seconds of the instruction at `at`, on the thread of its rank.
 using Clocked = std::function<void(const At& at, Seconds seconds)>;

@@ -12,6 +12,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 NAMESPACES = "src/base/namespaces.h"
 TORCH_PLACES = ("src/run/torch/", "python/partita/binding/run.cc", "python/partita/binding/tensors.")
+# Only the host's own Memory, and values that users give and get, are bytes to the runtime.
+BYTE_PLACES = ("src/run/cpu/", "src/run/host_tensor.")
 
 
 def read_layers(path):
@@ -92,6 +94,12 @@ def schedules_named(root):
             if not name.startswith("src/schedule/") and re.search(rf'^(?!\s*//).*["\']{re.escape(schedule)}["\']', text, re.MULTILINE)]
 
 
+def bytes_seen(root):
+    """One sentence for every file of src/run that looks into tensors beside the Memory."""
+    return [f"{name} names std::byte; only {' and '.join(BYTE_PLACES)}* may" for name, text in sources(root)
+            if name.startswith("src/run/") and not name.startswith(BYTE_PLACES) and "std::byte" in text]
+
+
 def component(path):
     return path.rsplit(".", 1)[0]
 
@@ -153,6 +161,9 @@ class Layers(unittest.TestCase):
     def test_schedules_are_named_in_their_folder(self):
         self.assertEqual(schedules_named(ROOT), [])
 
+    def test_tensors_are_opaque_outside_of_their_memory(self):
+        self.assertEqual(bytes_seen(ROOT), [])
+
     def test_no_circle_of_more_than_two_files(self):
         self.assertEqual(knots(ROOT), [])
 
@@ -181,6 +192,11 @@ class Checker(unittest.TestCase):
                  "python/c.py": "x = '1f1b'\n"}
         self.assertEqual(self.found("plan <-\n", files, schedules_named),
                          ['src/plan/a.cc says "1f1b"', 'python/c.py says "1f1b"'])
+
+    def test_a_tensor_that_is_looked_into(self):
+        text = "std::byte* data;\n"
+        self.assertEqual(self.found("run <-\n", {"src/run/a.h": text, "src/run/cpu/b.cc": text}, bytes_seen),
+                         ["src/run/a.h names std::byte; only src/run/cpu/ and src/run/host_tensor.* may"])
 
     def test_an_arrow_that_nobody_uses(self):
         self.assertEqual(self.found("base <-\nmodel <- base\n", {"src/model/a.h": '#include "model/b.h"\n'}, unused),

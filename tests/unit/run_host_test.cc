@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "run/assembly.h"
 #include "run/compare.h"
+#include "run/cpu/cpu_memory.h"
+#include "run/cpu/strided.h"
 #include "run/cut.h"
 #include "run/draw.h"
 
@@ -69,8 +71,8 @@ TEST(Box, OutsideTheTensorIsRefused) {
 
 TEST(Cut, ReadsADimensionAsOuterLengthInner) {
   HostTensor whole = counting({12}), part({6}, DType::kFloat32);
-  CutWalk walk = walk_cut(dense({12}), dense({6}), {.dim = 0, .outer = 2, .inner = 3}, 1);
-  copy_strided(part.data.data(), whole.data.data() + walk.first * 4, walk.extents, 4);
+  Walk walk = walk_cut(dense({12}), dense({6}), {.dim = 0, .outer = 2, .inner = 3}, 1);
+  CpuMemory().copy({whole.data.data()}, {part.data.data()}, walk, DType::kFloat32);
   EXPECT_EQ(to_doubles(part), (std::vector<double>{3, 4, 5, 9, 10, 11}));
 }
 
@@ -92,10 +94,10 @@ TEST(Assembly, ComparesWhatSeveralRanksHold) {
   Assembly assembly({4}, DType::kFloat64, {{4}});
   HostTensor left = from_doubles({3}, DType::kFloat64, {1, 2, 3}),
              right = from_doubles({2}, DType::kFloat64, {3.3, 4});
-  assembly.add({{{0, 3}}}, left.data.data(), dense({3}, DType::kFloat64));
+  assembly.add({{{0, 3}}}, left);
   EXPECT_EQ(assembly.missing(), 1);
   EXPECT_EQ(assembly.disagreement(), 0);
-  assembly.add({{{2, 4}}}, right.data.data(), dense({2}, DType::kFloat64));
+  assembly.add({{{2, 4}}}, right);
   EXPECT_EQ(assembly.missing(), 0);
   EXPECT_NEAR(assembly.disagreement(), 0.3 / 3.3, 1e-12);
 }

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "run/memory_pool.h"
+#include "run/cpu/memory_pool.h"
 
 namespace partita::run {
 namespace {

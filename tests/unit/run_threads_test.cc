@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "run/host_tensor.h"
+#include "run/cpu/cpu_memory.h"
 #include "run/loop.h"
 #include "run/threads/crew.h"
 #include "run/threads/measure_transfers.h"
@@ -17,7 +17,6 @@ namespace partita::run {
 namespace {
 
 TensorType dense(Shape shape) { return {shape, row_major(shape), DType::kFloat32}; }
-TensorSpan span_of(HostTensor& tensor) { return {tensor.data.data(), dense(tensor.shape)}; }
 
 HostTensor values(Shape shape, const std::function<double(int64_t)>& value) {
   std::vector<double> list(numel(shape));
@@ -29,7 +28,8 @@ HostTensor values(Shape shape, const std::function<double(int64_t)>& value) {
 std::string run_ranks(int32_t n, const std::vector<std::vector<int32_t>>& groups,
                       const std::function<void(int32_t, Communicator&, Position&)>& job) {
   World world(n);
-  Exchange exchange(world, 100);
+  CpuMemory memory;
+  Exchange exchange(world, memory, 100);
   RealClock clock;
   std::deque<Timeline> times;
   std::deque<ThreadCommunicator> comms;

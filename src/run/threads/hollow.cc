@@ -1,6 +1,7 @@
 #include "run/threads/hollow.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "program/words.h"
@@ -8,8 +9,13 @@
 namespace partita::run {
 namespace {
 
-TensorSpan one(std::vector<float>& values, size_t count) {
-  return {reinterpret_cast<std::byte*>(values.data()), {{static_cast<int64_t>(count)}, {1}, DType::kFloat32}};
+TensorType floats(size_t count) { return {{static_cast<int64_t>(count)}, {1}, DType::kFloat32}; }
+
+/// What a sender has from the start, other bytes for each transfer; a receiver has zeros.
+HostTensor filled(const TensorType& type, int pattern) {
+  HostTensor value(type.shape, type.dtype);
+  std::memset(value.data.data(), pattern, value.data.size());
+  return value;
 }
 
 // The type of every transfer: what its receiver expects.
@@ -25,13 +31,13 @@ std::vector<TypeId> transfer_types(const Program& program, const Routes& routes)
 
 }  // namespace
 
-HollowRank::HollowRank(const Program& program, int32_t rank, Communicator& comm)
+HollowRank::HollowRank(const Program& program, int32_t rank, Communicator& comm, Memory& memory)
     : comm_(comm),
+      memory_(memory),
       rank_slots_(program.ranks[rank].rank_slots),
       frame_slots_(program.ranks[rank].frame_slots) {
   const RankProgram& self = program.ranks[rank];
   slots_.resize(rank_slots_ + frame_slots_ * static_cast<size_t>(program.microbatches));
-  memory_.resize(slots_.size());
   Routes routes = routes_of(program);
   std::vector<TypeId> types = transfer_types(program, routes);
   for (size_t a = 0; a < self.actions.size(); ++a) {
@@ -40,17 +46,19 @@ HollowRank::HollowRank(const Program& program, int32_t rank, Communicator& comm)
     if (transfer < 0 || !types[transfer]) continue;
     size_t at = index(action.slot, action.microbatch);
     const TensorType& type = program[types[transfer]];
-    memory_[at].assign(bytes_of(type), std::byte(action.kind == ActionKind::kSend ? 1 + transfer % 255 : 0));
-    slots_[at] = {memory_[at].data(), type};
+    if (!slots_[at].data.address || slots_[at].type != type) slots_[at] = take(type);
+    if (action.kind != ActionKind::kSend) continue;
+    HostTensor sent = filled(type, 1 + transfer % 255);
+    memory_.write(sent, slots_[at].data, walk_dense(type));
   }
   size_t largest = 1;
   for (const auto& group : self.groups) {
     pieces_.emplace_back(group.size(), 1);
     largest = std::max(largest, group.size());
   }
-  element_.resize(1);
-  gathered_.resize(largest);
-  kept_.resize(largest);
+  element_ = take(floats(1));
+  gathered_ = take(floats(largest));
+  kept_ = take(floats(largest));
   for (const Body& body : program.bodies) {
     std::vector<Meeting>& meetings = bodies_.emplace_back();
     for (const Instr& instr : body.instrs)
@@ -58,6 +66,13 @@ HollowRank::HollowRank(const Program& program, int32_t rank, Communicator& comm)
         meetings.push_back(
             {instr.kind, instr.group, instr.later, instr.out.empty() ? instr.in[0] : instr.out[0]});
   }
+}
+
+TensorSpan HollowRank::take(const TensorType& type) {
+  blocks_.push_back(memory_.allocate(bytes_of(type)));
+  TensorSpan span{{blocks_.back().get()}, type};
+  memory_.zero(view_of(span));
+  return span;
 }
 
 void HollowRank::run(BodyId body, int32_t microbatch) {
@@ -69,22 +84,22 @@ void HollowRank::meet(const Meeting& meeting, int32_t microbatch) {
   if (meeting.kind == InstrKind::kWait) return comm_.wait(meeting.made, microbatch);
   if (meeting.later) comm_.start(meeting.made, microbatch);
   const std::vector<int64_t>& pieces = pieces_[meeting.group];
-  TensorSpan single = one(element_, 1), all = one(gathered_, pieces.size());
+  TensorSpan single = element_, all{gathered_.data, floats(pieces.size())};
   if (meeting.kind == InstrKind::kAllReduce) return comm_.all_reduce(meeting.group, single);
   if (meeting.kind == InstrKind::kAllGather) return comm_.all_gather(meeting.group, single, all, {}, pieces);
   // Rows of a square become its columns.
   if (meeting.kind == InstrKind::kAllToAll) {
     auto members = static_cast<int64_t>(pieces.size());
-    TensorSpan kept = one(kept_, pieces.size());
     all.type = {{1, members}, {members, 1}, DType::kFloat32};
-    kept.type = {{members, 1}, {1, 1}, DType::kFloat32};
+    TensorSpan kept{kept_.data, {{members, 1}, {1, 1}, DType::kFloat32}};
     return comm_.all_to_all(meeting.group, all, kept, {{.dim = 0}, pieces}, {{.dim = 1}, pieces});
   }
   comm_.reduce_scatter(meeting.group, all, single, {}, pieces);
 }
 
-HollowRun::State::State(const Program& program, const RunOptions& options) : ranks(program, options) {
-  for (int32_t r = 0; r < ranks.size(); ++r) bodies.emplace_back(program, r, ranks.comm(r));
+HollowRun::State::State(const Program& program, const RunOptions& options)
+    : ranks(program, options, memory) {
+  for (int32_t r : ranks.local()) bodies.emplace_back(program, r, ranks.comm(r), memory);
 }
 
 HollowRun::HollowRun(const Program& program, const RunOptions& options)
@@ -102,7 +117,7 @@ std::string HollowRun::step() {
   }
   state.ranks.start();
   try {
-    state.ranks.on_ranks([&state](int32_t rank) { state.ranks.run_actions(rank, state.bodies[rank]); });
+    state.ranks.on_ranks([&state](int32_t rank) { run_actions(state.ranks, rank, state.bodies[rank]); });
   } catch (const RunError& error) {
     return error.what();
   }

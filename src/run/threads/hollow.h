@@ -1,7 +1,8 @@
 #pragma once
 
-#include <map>
+#include <deque>
 
+#include "run/cpu/cpu_memory.h"
 #include "run/threads/thread_ranks.h"
 
 namespace partita::run {
@@ -10,7 +11,8 @@ namespace partita::run {
 /// collectives happen on single elements. What is left is the runtime itself.
 class HollowRank {
  public:
-  HollowRank(const Program& program, int32_t rank, Communicator& comm);
+  /// REQUIRES: `comm` and `memory` outlive it.
+  HollowRank(const Program& program, int32_t rank, Communicator& comm, Memory& memory);
 
   void run(BodyId body, int32_t microbatch);
   void allocate(Slot, int32_t, TypeId) {}
@@ -19,7 +21,7 @@ class HollowRank {
 
   /// Bodies run so far.
   int64_t ran() const { return ran_; }
-  std::vector<std::byte>& bytes(Slot slot, int32_t microbatch) { return memory_[index(slot, microbatch)]; }
+  HostTensor value(Slot slot, int32_t microbatch) { return memory_.read(view(slot, microbatch)); }
 
  private:
   struct Meeting {
@@ -32,15 +34,18 @@ class HollowRank {
     size_t frame = rank_slots_ + static_cast<size_t>(microbatch) * frame_slots_;
     return (slot.space == Space::kRank ? 0 : frame) + slot.index;
   }
+  /// A tensor of its own, zeros.
+  TensorSpan take(const TensorType& type);
   void meet(const Meeting& meeting, int32_t microbatch);
 
   Communicator& comm_;
+  Memory& memory_;
   size_t rank_slots_, frame_slots_;
+  std::vector<Block> blocks_;
   std::vector<TensorSpan> slots_;  // rank slots, then the frame slots of each micro-batch
-  std::vector<std::vector<std::byte>> memory_;
   std::vector<std::vector<Meeting>> bodies_;
   std::vector<std::vector<int64_t>> pieces_;  // by group: one element each
-  std::vector<float> element_, gathered_, kept_;
+  TensorSpan element_, gathered_, kept_;
   int64_t ran_ = 0;
 };
 
@@ -56,13 +61,14 @@ class HollowRun {
 
   HollowRank& rank(int32_t rank) { return state_->bodies[rank]; }
   Seconds finished() const { return state_->ranks.finished(); }
-  Trace trace() const { return state_->ranks.trace(); }
+  Trace trace() { return state_->ranks.trace(); }
 
   ~HollowRun();
 
  private:
   struct State {
     State(const Program& program, const RunOptions& options);
+    CpuMemory memory;
     ThreadRanks ranks;
     std::deque<HollowRank> bodies;
   };

@@ -1,7 +1,6 @@
 #include "run/threads/thread_communicator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -27,33 +26,21 @@ bool same_shape(const TensorView& a, const TensorView& b) {
   return a.dims == b.dims && a.dtype == b.dtype && std::equal(a.shape, a.shape + a.dims, b.shape);
 }
 
-// Elements of a tensor that lies dense, row by row; -1: it does not.
-int64_t dense_elements(const TensorView& view) {
-  int64_t count = 1;
-  for (int32_t d = view.dims; d-- > 0; count *= view.shape[d])
-    if (view.shape[d] != 1 && view.strides[d] != count) return -1;
-  return count;
-}
-
-void copy(const TensorView& from, const TensorView& to, int32_t peer) {
+void check_transfer(const TensorView& from, const TensorView& to, int32_t peer) {
   if (!same_shape(from, to))
     throw RunError(fmt::format("{} is sent and {} expected between this rank and rank {}",
                                show(type_of(from)), show(type_of(to)), peer));
-  int64_t count = dense_elements(from);
-  if (count >= 0 && dense_elements(to) == count) {
-    if (count > 0) std::memcpy(to.data, from.data, count * dtype_bytes(to.dtype));
-    return;
-  }
-  std::vector<Extent> extents;
-  for (int32_t d = 0; d < to.dims; ++d) extents.push_back({to.shape[d], to.strides[d], from.strides[d]});
-  copy_strided(to.data, from.data, std::move(extents), dtype_bytes(to.dtype));
 }
 
 }  // namespace
 
-Exchange::Exchange(World& world, int32_t transfers, bool shared_links,
+Exchange::Exchange(World& world, Memory& memory, int32_t transfers, bool shared_links,
                    std::vector<std::vector<int32_t>> queues)
-    : world_(world), mailboxes_(transfers), queues_(std::move(queues)), heads_(queues_.size()) {
+    : world_(world),
+      memory_(memory),
+      mailboxes_(transfers),
+      queues_(std::move(queues)),
+      heads_(queues_.size()) {
   auto size = static_cast<size_t>(world.size());
   free_.resize(!queues_.empty() ? size : shared_links ? size * size : 0);
 }
@@ -115,7 +102,7 @@ void Exchange::pass_queues(int32_t from, int32_t to) {
 
 ThreadCommunicator::ThreadCommunicator(Exchange& exchange, int32_t rank,
                                        const std::vector<std::vector<int32_t>>& groups, Timeline& time)
-    : exchange_(exchange), rank_(rank), time_(time) {
+    : exchange_(exchange), memory_(exchange.memory()), rank_(rank), time_(time) {
   for (const auto& ranks : groups) {
     auto found = std::find(ranks.begin(), ranks.end(), rank);
     CHECK(found != ranks.end());
@@ -180,7 +167,6 @@ void ThreadCommunicator::all_reduce(int32_t index, TensorSpan tensor) {
   const Membership& membership = groups_[index];
   Exchange::Group& group = enter(membership, InstrKind::kAllReduce, tensor, tensor);
   DType dtype = tensor.type.dtype;
-  Bytes element = dtype_bytes(dtype);
   int64_t count = numel(tensor.type.shape), members = static_cast<int64_t>(group.ranks.size());
   for (size_t m = 0; m < group.calls.size(); ++m)
     if (group.calls[m].in.type != tensor.type)
@@ -189,16 +175,14 @@ void ThreadCommunicator::all_reduce(int32_t index, TensorSpan tensor) {
   // Each member sums one chunk in its own memory, then all copy each other's chunks: no scratch, and one
   // order of addition for everybody.
   auto chunk = [&](int64_t member) { return piece({0, count}, members, member); };
-  Interval own = chunk(static_cast<int64_t>(membership.member));
-  std::vector<const std::byte*> sources;
-  for (const Exchange::Call& call : group.calls) sources.push_back(call.in.data + own.begin * element);
-  sum_strided(tensor.data + own.begin * element, sources, {{own.length(), 1, 1}}, dtype);
+  auto walk = [](Interval part) { return Walk{part.begin, part.begin, {{part.length(), 1, 1}}}; };
+  std::vector<DevicePointer> sources;
+  for (const Exchange::Call& call : group.calls) sources.push_back(call.in.data);
+  memory_.sum(sources, tensor.data, walk(chunk(static_cast<int64_t>(membership.member))), dtype);
   meet(membership);
   for (int64_t m = 0; m < members; ++m) {
-    Interval other = chunk(m);
-    if (m == static_cast<int64_t>(membership.member) || other.length() == 0) continue;
-    std::memcpy(tensor.data + other.begin * element, group.calls[m].in.data + other.begin * element,
-                other.length() * element);
+    if (m == static_cast<int64_t>(membership.member)) continue;
+    memory_.copy(group.calls[m].in.data, tensor.data, walk(chunk(m)), dtype);
   }
   leave(membership);
 }
@@ -207,13 +191,9 @@ void ThreadCommunicator::all_gather(int32_t index, TensorSpan piece, TensorSpan 
                                     const std::vector<int64_t>& pieces) {
   const Membership& membership = groups_[index];
   Exchange::Group& group = enter(membership, InstrKind::kAllGather, piece, whole);
-  Bytes element = dtype_bytes(whole.type.dtype);
   int64_t begin = 0;
-  for (size_t m = 0; m < group.calls.size(); begin += pieces[m++]) {
-    const TensorSpan& in = group.calls[m].in;
-    CutWalk walk = walk_cut(whole.type, in.type, cut, begin).reversed();
-    copy_strided(whole.data + walk.first * element, in.data, std::move(walk.extents), element);
-  }
+  for (size_t m = 0; m < group.calls.size(); begin += pieces[m++])
+    memory_.place(group.calls[m].in, whole, cut, begin);
   leave(membership);
 }
 
@@ -223,15 +203,14 @@ void ThreadCommunicator::reduce_scatter(int32_t index, TensorSpan whole, TensorS
   Exchange::Group& group = enter(membership, InstrKind::kReduceScatter, whole, piece);
   int64_t begin = 0;
   for (size_t m = 0; m < membership.member; ++m) begin += pieces[m];
-  CutWalk walk = walk_cut(whole.type, piece.type, cut, begin);
-  std::vector<const std::byte*> sources;
+  std::vector<DevicePointer> sources;
   for (size_t m = 0; m < group.calls.size(); ++m) {
     if (group.calls[m].in.type != whole.type)
       throw RunError(fmt::format("reduce-scatters {} where rank {} brings {}", show(whole.type),
                                  group.ranks[m], show(group.calls[m].in.type)));
-    sources.push_back(group.calls[m].in.data + walk.first * dtype_bytes(whole.type.dtype));
+    sources.push_back(group.calls[m].in.data);
   }
-  sum_strided(piece.data, sources, std::move(walk.extents), whole.type.dtype);
+  memory_.sum(sources, piece.data, walk_cut(whole.type, piece.type, cut, begin), whole.type.dtype);
   leave(membership);
 }
 
@@ -239,12 +218,10 @@ void ThreadCommunicator::all_to_all(int32_t index, TensorSpan in, TensorSpan out
                                     const Pieces& scattered) {
   const Membership& membership = groups_[index];
   Exchange::Group& group = enter(membership, InstrKind::kAllToAll, in, out);
-  Bytes element = dtype_bytes(out.type.dtype);
   for (size_t m = 0; m < group.calls.size(); ++m) {
     const TensorSpan& from = group.calls[m].in;
-    ShareWalk walk = walk_share(from.type, out.type, joined, scattered, m, membership.member);
-    copy_strided(out.data + walk.to * element, from.data + walk.from * element, std::move(walk.extents),
-                 element);
+    memory_.copy(from.data, out.data,
+                 walk_share(from.type, out.type, joined, scattered, m, membership.member), out.type.dtype);
   }
   leave(membership);
 }
@@ -272,7 +249,8 @@ void ThreadCommunicator::receive(const Wire& wire, const TensorView& tensor) {
 void ThreadCommunicator::arrive(const Wire& wire, int32_t from, int32_t to) {
   Mailbox& box = exchange_.mailbox(wire.transfer);
   if (box.arrived.fetch_add(1, std::memory_order_acq_rel) % 2 == 0) return;
-  copy(box.from, box.to, wire.peer);
+  check_transfer(box.from, box.to, wire.peer);
+  memory_.copy(box.from, box.to);
   exchange_.deliver(wire.transfer, from, to, time_.now());
   exchange_.world().wake(wire.peer);
 }

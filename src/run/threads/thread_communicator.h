@@ -4,6 +4,7 @@
 #include <map>
 
 #include "run/communicator.h"
+#include "run/memory.h"
 #include "run/threads/world.h"
 #include "run/timeline.h"
 
@@ -13,10 +14,11 @@ namespace partita::run {
 /// transfers.
 class Exchange {
  public:
-  /// `transfers`: as many as a step has. `shared_links`: messages from one rank to another share their link,
-  /// first come, first served, as long as each holds it. `queues`: as in RunOptions.
-  explicit Exchange(World& world, int32_t transfers = 0, bool shared_links = false,
-                    std::vector<std::vector<int32_t>> queues = {});
+  /// `memory`: in which the tensors of all ranks lie. `transfers`: as many as a step has. `shared_links`:
+  /// messages from one rank to another share their link, first come, first served, as long as each holds it.
+  /// `queues`: as in RunOptions.
+  Exchange(World& world, Memory& memory, int32_t transfers = 0, bool shared_links = false,
+           std::vector<std::vector<int32_t>> queues = {});
   Exchange(const Exchange&) = delete;
 
   /// Where the two ends of a transfer meet. Each end counts what it has posted; whoever comes second copies.
@@ -47,6 +49,7 @@ class Exchange {
   };
 
   World& world() { return world_; }
+  Memory& memory() { return memory_; }
   /// A step starts, and its time. REQUIRES: no rank runs.
   void start();
   Mailbox& mailbox(int32_t transfer) { return mailboxes_[transfer]; }
@@ -63,6 +66,7 @@ class Exchange {
   int32_t head(int32_t rank) const { return queues_[rank][heads_[rank] % queues_[rank].size()]; }
 
   World& world_;
+  Memory& memory_;
   std::deque<Mailbox> mailboxes_;
   std::map<std::vector<int32_t>, Group> groups_;
   std::mutex links_mutex_;
@@ -110,6 +114,7 @@ class ThreadCommunicator : public Communicator {
   void wait(const Wire& wire, bool sending);
 
   Exchange& exchange_;
+  Memory& memory_;
   int32_t rank_;
   Timeline& time_;
   std::vector<Membership> groups_;

@@ -1,6 +1,7 @@
 #include "run/threads/thread_ranks.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -12,28 +13,24 @@ namespace {
 // In each deadline.
 constexpr int kLooks = 4;
 
-std::unique_ptr<Clock> clock_of(ClockKind kind) {
-  if (kind == ClockKind::kVirtual) return std::make_unique<VirtualClock>();
-  if (kind == ClockKind::kEmulated) return std::make_unique<EmulatedClock>();
-  return std::make_unique<RealClock>();
-}
-
 }  // namespace
 
-ThreadRanks::ThreadRanks(const Program& program, const RunOptions& options)
+ThreadRanks::ThreadRanks(const Program& program, const RunOptions& options, Memory& memory)
     : program_(program),
       options_(options),
       routes_(routes_of(program)),
       world_(static_cast<int32_t>(program.ranks.size())),
-      exchange_(world_, routes_.transfers, options.shared_links, options.queues),
+      local_(program.ranks.size()),
+      exchange_(world_, memory, routes_.transfers, options.shared_links, options.queues),
       crew_(world_.size(), options.pinned),
       commits_(options.recoverable && options.clock == ClockKind::kReal && can_commit(program, routes_)),
       arrived_(program.ranks.size()) {
+  std::iota(local_.begin(), local_.end(), 0);
   bool real = options_.clock == ClockKind::kReal;
   if (!real) CHECK_EQ(options_.timing.ranks.size(), program.ranks.size());
   for (int32_t r = 0; r < size(); ++r) {
     const RankProgram& self = program.ranks[r];
-    clocks_.push_back(clock_of(options_.clock));
+    clocks_.push_back(make_clock(options_.clock));
     times_.emplace_back(*clocks_.back(), real ? nullptr : &options_.timing.ranks[r]);
     if (options_.traced) times_.back().reserve(2 * self.actions.size());
     records_.push_back(records_of(program, routes_, r));
@@ -64,11 +61,29 @@ bool ThreadRanks::look_on() {
   return idle_ <= kLooks;
 }
 
+std::vector<Answer> ThreadRanks::ask(const std::function<Answer(int32_t)>& answer) {
+  std::vector<Answer> answers;
+  for (int32_t rank : local_) answers.push_back(answer(rank));
+  return answers;
+}
+
 void ThreadRanks::start() {
   exchange_.start();
   zero_ = steady_now();
   ++started_;
   world_.start();
+}
+
+Track ThreadRanks::begin(int32_t rank) {
+  const Fault* fault = options_.fault ? &*options_.fault : nullptr;
+  if (fault && (fault->rank != rank || fault->step != position(rank).step)) fault = nullptr;
+  times_[rank].begin_step(zero_, options_.traced);
+  return {records_[rank], comms_[rank], times_[rank], position(rank), fault};
+}
+
+void ThreadRanks::end(int32_t rank) {
+  arrive(rank);
+  world_.finish(rank);
 }
 
 void ThreadRanks::arrive(int32_t rank) {
@@ -91,7 +106,7 @@ Seconds ThreadRanks::finished() const {
   return to_seconds(end);
 }
 
-Trace ThreadRanks::trace() const {
+Trace ThreadRanks::trace() {
   if (!options_.traced) return {};
   std::vector<Tape> tapes;
   for (const Timeline& time : times_) tapes.push_back(time.tape());

@@ -104,8 +104,8 @@ std::optional<WrongOp> locate(const KnownStep& tried, const KnownStep& one, cons
   OpComparison seen(tried.step.model, tried.step.leaves, one.made, tried.made,
                     tried.step.program.ranks.size());
   RunOptions expected = request.run.options, watched = expected;
-  expected.observe = [&](const At& at, int32_t out, const TensorSpan& value) { seen.keep(at, out, value); };
-  watched.observe = [&](const At& at, int32_t out, const TensorSpan& value) { seen.compare(at, out, value); };
+  expected.observe = [&](const At& at, int32_t out, const auto& value) { seen.keep(at, out, value); };
+  watched.observe = [&](const At& at, int32_t out, const auto& value) { seen.compare(at, out, value); };
   Session first(one.step, supply.weights(), expected), second(tried.step, supply.weights(), watched);
   for (int64_t step = 0; step < request.run.steps; ++step) {
     supply.step(first, step);

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "base/error.h"
-#include "run/memory_pool.h"
+#include "run/cpu/memory_pool.h"
 
 namespace partita::run {
 namespace {

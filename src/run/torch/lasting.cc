@@ -4,11 +4,10 @@
 #include <ATen/ops/where.h>
 
 #include <algorithm>
-#include <cstring>
+#include <deque>
 
 #include "base/error.h"
 #include "base/names.h"
-#include "run/assembly.h"
 #include "run/parts.h"
 #include "run/show.h"
 #include "run/torch/session_state.h"
@@ -16,10 +15,6 @@
 
 namespace partita::run {
 namespace {
-
-using Key = std::pair<TensorId, int32_t>;  // tensor, state
-
-bool lasts(const Tensor& tensor) { return tensor.role == Role::kParameter || tensor.role == Role::kBuffer; }
 
 HostViews converted(const HostViews& given, const Model& model, HostTensors& storage) {
   HostViews out = given;
@@ -45,31 +40,15 @@ void check_names(const HostViews& given, const Model& model) {
       input_error("state: the model has no parameter or buffer {}{}", name, did_you_mean(name, known));
 }
 
-HostTensor copy_of(const HostView& view) {
-  HostTensor copy(view.shape, view.dtype);
-  if (!copy.data.empty()) std::memcpy(copy.data.data(), view.data, copy.data.size());
-  return copy;
-}
-
 }  // namespace
 
 Lasting Session::State::read_lasting() {
-  std::map<Key, Assembly> assemblies;
-  for (int32_t r = 0; r < threads->size(); ++r)
-    for (const NextLoad& next : plans[r]) {
-      const Load& load = *next.load;
-      bool here = next.next == Next::kStay || next.next == Next::kCarry;
-      if (!here || !lasts(model[load.tensor])) continue;
-      Slot slot = next.next == Next::kCarry && stepped[r] ? next.from : load.slot;
-      TensorSpan span = ranks[r].span(slot, 0);
-      auto [found, added] = assemblies.try_emplace(Key(load.tensor, load.state), model[load.tensor].shape,
-                                                   span.type.dtype, leaves[load.tensor.value]);
-      found->second.add(load.box, span.data, span.type);
-    }
-  Lasting out{.steps = steps, .updates = updates, .scale = scale};
-  out.states.resize(optimizer_states(program.optimizer) + 1);
-  for (const auto& [key, assembly] : assemblies)
-    (key.second < 0 ? out.tensors : out.states[key.second]).emplace(model[key.first].name, assembly.whole());
+  Lasting out = collect_lasting(gather(), plans, [this](int32_t number, const NextLoad& next) {
+    return rank(number).read(slot_of(next, locals.at(number).stepped), 0);
+  });
+  out.steps = steps;
+  out.updates = updates;
+  out.scale = scale;
   for (const auto& [tensor, copy] : copies)
     if (lasts(model[tensor])) out.tensors.insert_or_assign(model[tensor].name, copy);
   join_parts(model, out.tensors);
@@ -80,9 +59,9 @@ Lasting Session::State::read_lasting() {
 // Constants stay: nobody else has them.
 void Session::State::release() {
   settle();
-  on_ranks([this](int32_t rank) {
-    for (const NextLoad& next : plans[rank])
-      if (lasts(model[next.load->tensor])) ranks[rank].free(next.load->slot, 0);
+  on_ranks([this](int32_t number) {
+    for (const NextLoad& next : plans[number])
+      if (lasts(model[next.load->tensor])) rank(number).free(next.load->slot, 0);
   });
 }
 
@@ -97,14 +76,14 @@ void Session::State::replace(const LastingViews& given) {
     views.states[k] = with_parts(model, views.states[k], state_parts[k]);
   }
   settle();
-  on_ranks([&](int32_t rank) {
-    for (const NextLoad& next : plans[rank]) {
+  on_ranks([&](int32_t number) {
+    for (const NextLoad& next : plans[number]) {
       auto found = views.tensors.find(model[next.load->tensor].name);
       if (next.next == Next::kBatch) continue;
       if (next.load->state >= 0)
-        replace_state(rank, *next.load, views);
+        replace_state(number, *next.load, views);
       else if (found != views.tensors.end())
-        put(rank, *next.load, found->second);
+        put(number, *next.load, found->second);
     }
   });
   for (auto& [tensor, copy] : copies)
@@ -115,36 +94,34 @@ void Session::State::replace(const LastingViews& given) {
   scale = given.scale.value_or(scale);
 }
 
-void Session::State::replace_state(int32_t rank, const Load& load, const LastingViews& given) {
+void Session::State::replace_state(int32_t number, const Load& load, const LastingViews& given) {
   const std::string& name = model[load.tensor].name;
-  auto number = static_cast<size_t>(load.state);
-  at::Tensor& own = ranks[rank].value(load.slot);
-  if (!own.defined()) {
-    ranks[rank].allocate(load.slot, 0, load.type);
-    own.zero_();
+  auto which = static_cast<size_t>(load.state);
+  if (Rank& own = rank(number); !own.value(load.slot).defined()) {
+    own.allocate(load.slot, 0, load.type);
+    memory->zero(own.view(load.slot, 0));
   }
-  bool has = number < given.states.size() && given.states[number].contains(name);
+  bool has = which < given.states.size() && given.states[which].contains(name);
   if (has) {
-    const HostView& state = given.states[number].at(name);
+    const HostView& state = given.states[which].at(name);
     if (state.shape != model[load.tensor].shape)
-      input_error("state: state {} of {} is {}, the parameter {}", number, name,
+      input_error("state: state {} of {} is {}, the parameter {}", which, name,
                   show({state.shape, {}, state.dtype}), show({model[load.tensor].shape, {}, state.dtype}));
-    put_wider(rank, load, state);
+    put_wider(number, load, state);
   }
   bool master = load.state == optimizer_states(program.optimizer);
   if (auto found = given.tensors.find(name); master && found != given.tensors.end())
-    follow_parameter(rank, load, found->second);
+    follow_parameter(number, load, found->second);
 }
 
 // Where the master copy rounds to the parameter, nobody has changed the parameter and its further digits
 // stay.
-void Session::State::follow_parameter(int32_t rank, const Load& load, const HostView& whole) {
-  at::Tensor& master = ranks[rank].value(load.slot);
+void Session::State::follow_parameter(int32_t number, const Load& load, const HostView& whole) {
+  at::Tensor& master = rank(number).value(load.slot);
   TensorType type = program[load.type];
   type.dtype = whole.dtype;
-  at::Tensor parameter = allocate(type);
-  TensorSpan local = span_of(parameter);
-  slice_box(whole, leaves[load.tensor.value], load.box, local.data, local.type);
+  at::Tensor parameter = TensorMaker(*memory)(type);
+  memory->load(whole, leaves[load.tensor.value], load.box, span_of(parameter));
   at::Tensor same = master.to(parameter.scalar_type()).eq(parameter);
   master.copy_(at::where(same, master, parameter.to(master.scalar_type())));
 }

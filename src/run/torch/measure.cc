@@ -7,6 +7,7 @@
 
 #include "run/cpu_time.h"
 #include "run/straight_line.h"
+#include "run/torch/backend.h"
 #include "run/torch/counting_allocator.h"
 #include "run/torch/prepared.h"
 #include "run/torch/workspace.h"
@@ -26,11 +27,10 @@ class Bench {
         rank_(program_.ranks[0].rank_slots),
         locals_(program_.bodies[0].locals) {
     LeafSizes leaves = plain_leaves(model);
+    TensorMaker make(*memory_);
     for (const Load& load : program_.ranks[0].loads) {
-      at::Tensor& tensor = rank_[load.slot.index] = allocate(program_[load.type]);
-      TensorSpan span = span_of(tensor);
-      slice_box(values.at(model[load.tensor].name), leaves[load.tensor.value], load.box, span.data,
-                span.type);
+      at::Tensor& tensor = rank_[load.slot.index] = make(program_[load.type]);
+      memory_->load(values.at(model[load.tensor].name), leaves[load.tensor.value], load.box, span_of(tensor));
     }
   }
 
@@ -54,6 +54,7 @@ class Bench {
     prepared.call->run({{rank_.data(), nullptr, locals_.data()}}, stack_);
   }
 
+  const std::unique_ptr<Memory> memory_ = make_memory();
   Program program_;
   std::vector<PreparedBody> bodies_;
   std::vector<at::Tensor> rank_, locals_;

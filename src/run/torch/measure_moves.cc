@@ -9,6 +9,7 @@
 #include "program/words.h"
 #include "run/cpu_time.h"
 #include "run/threads/thread_communicator.h"
+#include "run/torch/backend.h"
 #include "run/torch/counting_allocator.h"
 #include "run/torch/rank.h"
 
@@ -67,11 +68,12 @@ void measure(int64_t elements, int rounds, std::vector<MoveMeasure>& all) {
   Model none;
   std::vector<PreparedBody> bodies = prepare(program, none);
   World world(1);
-  Exchange exchange(world);
+  std::unique_ptr<Memory> memory = make_memory();
+  Exchange exchange(world, *memory);
   RealClock clock;
   Timeline time(clock);
   ThreadCommunicator comm(exchange, 0, {}, time);
-  Rank rank(program, 0, bodies, comm, world.position(0));
+  Rank rank(program, 0, bodies, *memory, comm, world.position(0));
   for (size_t slot = 0; slot < kSlots.size(); ++slot) {
     rank.allocate({Space::kRank, static_cast<int32_t>(slot)}, 0, TypeId{kSlots[slot]});
     rank.value({Space::kRank, static_cast<int32_t>(slot)}).zero_();

@@ -9,13 +9,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 #include "run/cpu_time.h"
-#include "run/cut.h"
 #include "run/show.h"
-#include "run/strided.h"
 #include "run/torch/counting_allocator.h"
 
 namespace partita::run {
@@ -30,57 +27,6 @@ int32_t most_locals(const Program& program) {
 const at::Tensor& defined(const at::Tensor& tensor) {
   if (!tensor.defined()) throw RunError("reads a slot that holds no value");
   return tensor;
-}
-
-at::Tensor slice(const at::Tensor& in, const Instr& instr, const TensorType& type) {
-  at::Tensor out = allocate(type);
-  TensorSpan whole = span_of(in), part = span_of(out);
-  CutWalk walk = walk_cut(whole.type, part.type, instr.cut, instr.begin);
-  Bytes element = dtype_bytes(type.dtype);
-  copy_strided(part.data, whole.data + walk.first * element, std::move(walk.extents), element);
-  return out;
-}
-
-at::Tensor concat(const Instr& instr, const std::vector<at::Tensor>& in, const TensorType& type) {
-  at::Tensor out = allocate(type);
-  TensorSpan whole = span_of(out);
-  Bytes element = dtype_bytes(type.dtype);
-  int64_t begin = 0;
-  for (size_t k = 0; k < in.size(); ++k) {
-    TensorSpan part = span_of(in[k]);
-    CutWalk walk = walk_cut(whole.type, part.type, instr.cut, begin).reversed();
-    copy_strided(whole.data + walk.first * element, part.data, std::move(walk.extents), element);
-    begin += instr.pieces[k];
-  }
-  return out;
-}
-
-at::Tensor zeros(const TensorType& type) {
-  at::Tensor out = allocate(type);
-  if (out.nbytes()) std::memset(out.mutable_data_ptr(), 0, out.nbytes());
-  return out;
-}
-
-// The fused kernels walk raw memory in step, so a gradient must lie exactly as its parameter does.
-at::Tensor laid_out_as(const at::Tensor& grad, const at::Tensor& parameter) {
-  TensorSpan from = span_of(grad), like = span_of(parameter);
-  if (from.type == like.type) return grad;
-  at::Tensor copy = allocate(like.type);
-  TensorSpan to = span_of(copy);
-  if (to.type.shape != from.type.shape || to.type.dtype != from.type.dtype)
-    throw RunError(fmt::format("a gradient {} for a parameter {}", show(from.type), show(like.type)));
-  std::vector<Extent> extents;
-  for (size_t d = 0; d < to.type.shape.size(); ++d)
-    extents.push_back({to.type.shape[d], to.type.strides[d], from.type.strides[d]});
-  copy_strided(to.data, from.data, std::move(extents), dtype_bytes(to.type.dtype));
-  return copy;
-}
-
-double squares(const TensorSpan& tensor) {
-  std::vector<Extent> extents;
-  for (size_t d = 0; d < tensor.type.shape.size(); ++d)
-    extents.push_back({tensor.type.shape[d], tensor.type.strides[d], tensor.type.strides[d]});
-  return sum_of_squares(tensor.data, std::move(extents), tensor.type.dtype);
 }
 
 // What a fused optimizer works on: one parameter, its gradient and states, and the step number.
@@ -116,17 +62,19 @@ constexpr OptimizerRow kOptimizers[] = {{"adamw", adamw}, {"adam", adam}, {"sgd"
 
 }  // namespace
 
-Rank::Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>& bodies, Communicator& comm,
-           Position& at)
+Rank::Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>& bodies, Memory& memory,
+           Communicator& comm, Position& at)
     : program_(program),
       bodies_(bodies),
+      memory_(memory),
+      make_(memory),
       comm_(comm),
       at_(at),
       number_(rank),
       rank_(program.ranks[rank].rank_slots),
       locals_(most_locals(program)),
       frames_(program.microbatches, std::vector<at::Tensor>(program.ranks[rank].frame_slots)),
-      step_(at::zeros({}, at::kFloat)) {}
+      step_(at::zeros({}, at::TensorOptions(at::kFloat).device(make_.device()))) {}
 
 void Rank::begin_step(int64_t step, double loss_scale) {
   step_number_ = step;
@@ -134,7 +82,7 @@ void Rank::begin_step(int64_t step, double loss_scale) {
   overflowed_ = updating_ = false;
   norm_ = std::nullopt;
   optimizer_seconds_ = 0;
-  *step_.mutable_data_ptr<float>() = static_cast<float>(step);
+  step_.fill_(static_cast<float>(step));
 }
 
 void Rank::clear() {
@@ -146,16 +94,12 @@ void Rank::clear() {
 Slots Rank::slots(int32_t microbatch) { return {{rank_.data(), frames_[microbatch].data(), locals_.data()}}; }
 
 void Rank::allocate(Slot slot, int32_t microbatch, TypeId type) {
-  value(slot, microbatch) = run::allocate(program_[type]);
+  value(slot, microbatch) = make_(program_[type]);
 }
 
 TensorSpan Rank::span(Slot slot, int32_t microbatch) { return span_of(defined(value(slot, microbatch))); }
 
-TensorView Rank::view(Slot slot, int32_t microbatch) {
-  const at::Tensor& tensor = defined(value(slot, microbatch));
-  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.sizes().data(), tensor.strides().data(),
-          static_cast<int32_t>(tensor.dim()), dtype_of(tensor.scalar_type())};
-}
+TensorView Rank::view(Slot slot, int32_t microbatch) { return view_of(defined(value(slot, microbatch))); }
 
 void Rank::run(BodyId id, int32_t microbatch) {
   const PreparedBody& body = bodies_[id.value];
@@ -175,7 +119,8 @@ void Rank::run(BodyId id, int32_t microbatch) {
 void Rank::show(const Instr& instr, int32_t number, const Slots& slots) const {
   for (size_t o = 0; o < instr.out.size(); ++o)
     if (instr.out[o].index >= 0 && slots[instr.out[o]].defined())
-      (*observe_)({number_, at_.action, number}, static_cast<int32_t>(o), span_of(slots[instr.out[o]]));
+      (*observe_)({number_, at_.action, number}, static_cast<int32_t>(o),
+                  [&] { return memory_.read(view_of(slots[instr.out[o]])); });
 }
 
 void Rank::execute(const PreparedInstr& prepared, int32_t microbatch, const Slots& slots) {
@@ -193,14 +138,11 @@ void Rank::execute(const PreparedInstr& prepared, int32_t microbatch, const Slot
       out = collective(instr, defined(slots[instr.in[0]]));
       break;
     case InstrKind::kSlice:
-      out = slice(defined(slots[instr.in[0]]), instr, program_[instr.types[0]]);
+      out = slice(defined(slots[instr.in[0]]), instr);
       break;
-    case InstrKind::kConcat: {
-      std::vector<at::Tensor> pieces;
-      for (Slot slot : instr.in) pieces.push_back(defined(slots[slot]));
-      out = concat(instr, pieces, program_[instr.types[0]]);
+    case InstrKind::kConcat:
+      out = concat(instr, slots);
       break;
-    }
     case InstrKind::kZeros:
       out = zeros(program_[instr.types[0]]);
       break;
@@ -212,7 +154,7 @@ void Rank::execute(const PreparedInstr& prepared, int32_t microbatch, const Slot
       out = defined(slots[instr.in[0]]);
       break;
     case InstrKind::kCast:
-      out = run::allocate(program_[instr.types[0]]);
+      out = make_(program_[instr.types[0]]);
       out.copy_(defined(slots[instr.in[0]]));
       break;
     case InstrKind::kScale:
@@ -221,11 +163,11 @@ void Rank::execute(const PreparedInstr& prepared, int32_t microbatch, const Slot
       break;
     case InstrKind::kClip:
       out = defined(slots[instr.in[0]]);
-      multiply(out, gradient_factor(*defined(slots[instr.in[1]]).const_data_ptr<double>()));
+      multiply(out, gradient_factor(memory_.number(view_of(defined(slots[instr.in[1]])).data)));
       break;
     case InstrKind::kSquares:
       out = defined(slots[instr.in[0]]);
-      *out.mutable_data_ptr<double>() += squares(span_of(defined(slots[instr.in[1]])));
+      memory_.add_squares(view_of(defined(slots[instr.in[1]])), view_of(out).data);
       break;
     case InstrKind::kOptimize: {
       if (!updating_ && commit_) commit_();  // throws where another rank has failed: then nothing was updated
@@ -250,13 +192,47 @@ void Rank::multiply(at::Tensor& tensor, double factor) {
   tensor.mul_(factor);
 }
 
+at::Tensor Rank::slice(const at::Tensor& in, const Instr& instr) const {
+  at::Tensor out = make_(program_[instr.types[0]]);
+  memory_.slice(span_of(in), span_of(out), instr.cut, instr.begin);
+  return out;
+}
+
+at::Tensor Rank::concat(const Instr& instr, const Slots& slots) const {
+  at::Tensor out = make_(program_[instr.types[0]]);
+  TensorSpan whole = span_of(out);
+  int64_t begin = 0;
+  for (size_t k = 0; k < instr.in.size(); begin += instr.pieces[k++])
+    memory_.place(span_of(defined(slots[instr.in[k]])), whole, instr.cut, begin);
+  return out;
+}
+
+at::Tensor Rank::zeros(const TensorType& type) const {
+  at::Tensor out = make_(type);
+  memory_.zero(view_of(out));
+  return out;
+}
+
+// The fused kernels walk raw memory in step, so a gradient must lie exactly as its parameter does.
+at::Tensor Rank::laid_out_as(const at::Tensor& gradient, const at::Tensor& parameter) const {
+  TensorSpan from = span_of(gradient), like = span_of(parameter);
+  if (from.type == like.type) return gradient;
+  at::Tensor copy = make_(like.type);
+  TensorSpan to = span_of(copy);
+  if (to.type.shape != from.type.shape || to.type.dtype != from.type.dtype)
+    throw RunError(
+        fmt::format("a gradient {} for a parameter {}", run::show(from.type), run::show(like.type)));
+  memory_.copy(view_of(from), view_of(to));
+  return copy;
+}
+
 at::Tensor Rank::collective(const Instr& instr, const at::Tensor& in) {
   if (instr.kind == InstrKind::kAllReduce) {
     if (!in.is_non_overlapping_and_dense()) throw RunError("all-reduces a tensor with gaps");
     comm_.all_reduce(instr.group, span_of(in));
     return in;
   }
-  at::Tensor out = run::allocate(program_[instr.types[0]]);
+  at::Tensor out = make_(program_[instr.types[0]]);
   if (instr.kind == InstrKind::kAllGather) {
     comm_.all_gather(instr.group, span_of(in), span_of(out), instr.cut, instr.pieces);
   } else if (instr.kind == InstrKind::kAllToAll) {

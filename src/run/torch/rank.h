@@ -16,9 +16,9 @@ namespace partita::run {
 /// InferenceMode.
 class Rank {
  public:
-  /// REQUIRES: `program`, `bodies`, `comm` and `at` outlive it.
-  Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>& bodies, Communicator& comm,
-       Position& at);
+  /// REQUIRES: `program`, `bodies`, `memory`, `comm` and `at` outlive it.
+  Rank(const Program& program, int32_t rank, const std::vector<PreparedBody>& bodies, Memory& memory,
+       Communicator& comm, Position& at);
   /// From now on `observe` sees what instructions leave. REQUIRES: it outlives the rank.
   void show_to(const Observe& observe) { observe_ = observe ? &observe : nullptr; }
   /// From now on `clocked` is told what instructions took. REQUIRES: it outlives the rank.
@@ -43,6 +43,8 @@ class Rank {
   /// Empties every slot.
   void clear();
   TensorSpan span(Slot slot, int32_t microbatch);
+  /// What lies in the slot, on the host.
+  HostTensor read(Slot slot, int32_t microbatch) { return memory_.read(view(slot, microbatch)); }
   /// Of what lies in the slot; its shape stays where the tensor is.
   TensorView view(Slot slot, int32_t microbatch);
   at::Tensor& value(Slot slot, int32_t microbatch = 0) { return slots(microbatch)[slot]; }
@@ -52,12 +54,18 @@ class Rank {
   void execute(const PreparedInstr& prepared, int32_t microbatch, const Slots& slots);
   void show(const Instr& instr, int32_t number, const Slots& slots) const;
   at::Tensor collective(const Instr& instr, const at::Tensor& in);
+  at::Tensor slice(const at::Tensor& in, const Instr& instr) const;
+  at::Tensor concat(const Instr& instr, const Slots& slots) const;
+  at::Tensor zeros(const TensorType& type) const;
+  at::Tensor laid_out_as(const at::Tensor& gradient, const at::Tensor& parameter) const;
   at::Tensor optimize(const Instr& instr, const Slots& slots);
   double gradient_factor(double squares);
   static void multiply(at::Tensor& tensor, double factor);
 
   const Program& program_;
   const std::vector<PreparedBody>& bodies_;
+  Memory& memory_;
+  const TensorMaker make_;
   Communicator& comm_;
   Position& at_;
   const Observe* observe_ = nullptr;

@@ -63,7 +63,8 @@ at::Tensor to_torch(const Tensor& tensor, const HostView& view) {
   at::ScalarType dtype = scalar_type(tensor.dtype);
   at::Tensor value = at::empty_strided(tensor.shape, tensor.strides, dtype);
   if (!value.is_non_overlapping_and_dense()) value = at::empty(tensor.shape, dtype);
-  return value.copy_(at::from_blob(const_cast<std::byte*>(view.data), tensor.shape, dtype));
+  void* data = const_cast<void*>(static_cast<const void*>(view.data));
+  return value.copy_(at::from_blob(data, tensor.shape, dtype));
 }
 
 HostTensor to_host(const at::Tensor& tensor) {

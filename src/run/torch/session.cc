@@ -28,7 +28,7 @@ Session::Session(const Runnable& step, const HostViews& weights, const RunOption
         return std::make_unique<State>(step, with_parts(step.model, weights, parts), options);
       }()) {}
 Session::~Session() {
-  if (state_ && state_->threads->left_behind()) {
+  if (state_ && state_->ranks->left_behind()) {
     static_cast<void>(state_.release());
     return;
   }
@@ -39,7 +39,7 @@ Session::Session(Session&&) noexcept = default;
 
 StepReport Session::step(const HostViews& batch) {
   State& s = *state_;
-  if (auto failure = s.threads->failure())
+  if (auto failure = s.ranks->failure())
     throw RunError("the session ended with a failure: " + *failure + "; start a new one");
   check_batch(s.model, batch);
   Seconds seconds = 0;
@@ -51,17 +51,15 @@ StepReport Session::step(const HostViews& batch) {
   }
   ++s.steps;
   double used = s.scale.value;
-  bool skipped = s.ranks[0].overflowed();
-  if (!skipped) ++s.updates;
-  s.scale = after_step(s.scale, skipped);
+  StepEnd end = s.end_step(seconds);
+  if (!end.skipped) ++s.updates;
+  s.scale = after_step(s.scale, end.skipped);
   s.renew_copies();
-  Seconds updating = 0;
-  for (const Rank& rank : s.ranks) updating = std::max(updating, rank.optimizer_seconds());
-  return {collect_loss(s.model, s.program, s.leaves, s.fetch()), seconds, updating, skipped, used};
+  return {end.loss(s.model), end.seconds, end.optimizer_seconds, end.skipped, used};
 }
 
 Values Session::values(const std::set<Result::Kind>& kinds) const {
-  Values values = collect_values(state_->model, state_->program, state_->leaves, state_->fetch(), kinds);
+  Values values = collect_values(state_->gather(), kinds);
   for (HostTensors* some : {&values.gradients, &values.parameters}) join_parts(state_->model, *some);
   return values;
 }
@@ -86,21 +84,17 @@ void Session::take_over(const LastingViews& given) { state_->replace(given); }
 void Session::release() { state_->release(); }
 
 double Session::gradient_norm() const {
-  if (auto norm = state_->ranks[0].gradient_norm()) return *norm;
+  if (auto norm = state_->gradient_norm()) return *norm;
   double squares = 0;
   for (const auto& [name, gradient] : values({Result::kGradient}).gradients)
     for (double element : to_doubles(gradient)) squares += element * element;
   return std::sqrt(squares);
 }
 
-std::vector<Bytes> Session::peak_bytes() const {
-  std::vector<Bytes> peaks;
-  for (const MemoryCounter& counter : state_->counters) peaks.push_back(counter.peak);
-  return peaks;
-}
+std::vector<Bytes> Session::peak_bytes() const { return state_->peak_bytes(); }
 
 Trace Session::trace() const {
-  Trace trace = state_->threads->trace();
+  Trace trace = state_->ranks->trace();
   if (state_->options.traced) trace.peak_bytes = peak_bytes();
   return trace;
 }

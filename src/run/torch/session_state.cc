@@ -1,5 +1,5 @@
 // A step must not lose what it began with. Parameters and optimizer states change in place, but only after
-// all ranks have their gradients (ThreadRanks::commit); buffers change while the step runs and are copied
+// all ranks have their gradients (Ranks::commit); buffers change while the step runs and are copied
 // first. So a failure before that point leaves everything, and only the threads have to be made anew.
 #include "run/torch/session_state.h"
 
@@ -8,7 +8,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "base/error.h"
@@ -18,6 +17,24 @@
 #include "run/torch/vector_math.h"
 
 namespace partita::run {
+namespace {
+
+/// Puts old values of buffers into their slots; is every value there?
+bool restore_buffers(Held& kept, const Held& buffers) {
+  bool whole = true;
+  for (auto& [slot, value] : kept) {
+    for (const auto& [its_slot, buffer] : buffers)
+      if (its_slot == slot) value = buffer;
+    whole &= value.defined();
+  }
+  return whole;
+}
+
+}  // namespace
+
+Slot slot_of(const NextLoad& next, bool stepped) {
+  return next.next == Next::kCarry && stepped ? next.from : next.load->slot;
+}
 
 const HostView& find_value(const HostViews& values, const Tensor& tensor, std::string_view what) {
   auto found = values.find(tensor.name);
@@ -38,12 +55,9 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
       program((check_runnable(step.program, step.model), step.program)),
       leaves(step.leaves),
       bodies(prepare(program, model)),
-      options(given),
-      counters(program.ranks.size()),
-      stepped(program.ranks.size(), false),
-      old_buffers(program.ranks.size()) {
+      options(given) {
   start_ranks();
-  for (int32_t r = 0; r < threads->size(); ++r) {
+  for (int32_t r = 0; r < ranks->size(); ++r) {
     plans.push_back(plan_loads(program, model, r));
     for (const NextLoad& next : plans.back())
       if (next.next != Next::kBatch) find_value(weights, model[next.load->tensor], "weights");
@@ -52,19 +66,19 @@ Session::State::State(const Runnable& step, const HostViews& weights, const RunO
   keep_copies(weights);
   install_counting_allocator();
   settle_vector_math();
-  on_ranks([&](int32_t rank) { load_first(rank, weights); });
+  on_ranks([&](int32_t number) { load_first(number, weights); });
 }
 
 void Session::State::start_ranks() {
-  ranks.clear();
-  threads = std::make_unique<ThreadRanks>(program, options);
+  for (auto& [number, local] : locals) local.rank.reset();
+  ranks = make_ranks(program, options, *memory);
   // A rank makes a tensor of its own here, on the caller's thread.
   c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set, c10::default_excluded_set);
-  for (int32_t r = 0; r < threads->size(); ++r) {
-    ranks.emplace_back(program, r, bodies, threads->comm(r), threads->position(r));
-    ranks.back().show_to(options.observe);
-    ranks.back().time_for(options.clocked);
-    if (threads->commits()) ranks.back().commit_by([this, r] { threads->commit(r); });
+  for (int32_t r : ranks->local()) {
+    Rank& made = locals[r].rank.emplace(program, r, bodies, *memory, ranks->comm(r), ranks->position(r));
+    made.show_to(options.observe);
+    made.time_for(options.clocked);
+    if (ranks->commits()) made.commit_by([this, r] { ranks->commit(r); });
   }
 }
 
@@ -77,7 +91,7 @@ void Session::State::on_ranks(const std::function<void(int32_t)>& job) {
   };
   auto work = [this, job, each](int32_t rank) {
     if (at::get_num_threads() != each) at::set_num_threads(each);
-    CountingScope counting(&counters[rank]);
+    CountingScope counting(&locals.at(rank).counter);
     // One rank alone is on the caller's thread, where autocast or a dispatch mode may be on.
     c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set, c10::default_excluded_set);
     c10::InferenceMode inference;
@@ -88,7 +102,7 @@ void Session::State::on_ranks(const std::function<void(int32_t)>& job) {
     }
   };
   try {
-    threads->on_ranks(work);
+    ranks->on_ranks(work);
   } catch (...) {
     restore();
     throw;
@@ -96,115 +110,116 @@ void Session::State::on_ranks(const std::function<void(int32_t)>& job) {
   restore();
 }
 
-void Session::State::put(int32_t rank, const Load& load, const HostView& whole) {
-  ranks[rank].allocate(load.slot, load.microbatch, load.type);
-  TensorSpan local = ranks[rank].span(load.slot, load.microbatch);
-  slice_box(whole, leaves[load.tensor.value], load.box, local.data, local.type);
+void Session::State::put(int32_t number, const Load& load, const HostView& whole) {
+  Rank& own = rank(number);
+  own.allocate(load.slot, load.microbatch, load.type);
+  memory->load(whole, leaves[load.tensor.value], load.box, own.span(load.slot, load.microbatch));
 }
 
 // The master copy starts as the parameter, in more bits.
-void Session::State::put_wider(int32_t rank, const Load& load, const HostView& whole) {
-  TensorSpan local = ranks[rank].span(load.slot, load.microbatch);
+void Session::State::put_wider(int32_t number, const Load& load, const HostView& whole) {
+  TensorSpan local = rank(number).span(load.slot, load.microbatch);
   HostTensor wide = from_doubles(whole.shape, local.type.dtype, to_doubles(whole));
-  slice_box(wide, leaves[load.tensor.value], load.box, local.data, local.type);
+  memory->load(wide, leaves[load.tensor.value], load.box, local);
 }
 
-void Session::State::load_first(int32_t rank, const HostViews& weights) {
-  threads->position(rank).doing = "load weights";
-  for (const NextLoad& next : plans[rank]) {
+void Session::State::load_first(int32_t number, const HostViews& weights) {
+  ranks->position(number).doing = "load weights";
+  Rank& own = rank(number);
+  for (const NextLoad& next : plans[number]) {
     if (next.next == Next::kBatch) continue;
     if (next.load->state < 0) {
-      put(rank, *next.load, weights.at(model[next.load->tensor].name));
+      put(number, *next.load, weights.at(model[next.load->tensor].name));
     } else {
-      ranks[rank].allocate(next.load->slot, 0, next.load->type);
-      at::Tensor& state = ranks[rank].value(next.load->slot);
-      if (state.nbytes()) std::memset(state.mutable_data_ptr(), 0, state.nbytes());
+      own.allocate(next.load->slot, 0, next.load->type);
+      memory->zero(own.view(next.load->slot, 0));
       if (next.load->state == optimizer_states(program.optimizer))
-        put_wider(rank, *next.load, weights.at(model[next.load->tensor].name));
+        put_wider(number, *next.load, weights.at(model[next.load->tensor].name));
     }
   }
 }
 
 // What the next step starts from, by the slot it starts in.
-Held Session::State::held(int32_t rank) {
+Held Session::State::held(int32_t number) {
+  LocalRank& local = locals.at(number);
   Held values;
-  for (const NextLoad& next : plans[rank]) {
-    if (next.next == Next::kStay) values.emplace_back(next.load->slot, ranks[rank].value(next.load->slot));
-    if (next.next == Next::kCarry)
-      values.emplace_back(next.load->slot, ranks[rank].value(stepped[rank] ? next.from : next.load->slot));
-  }
+  for (const NextLoad& next : plans[number])
+    if (next.next == Next::kStay || next.next == Next::kCarry)
+      values.emplace_back(next.load->slot, local.rank->value(slot_of(next, local.stepped)));
   return values;
 }
 
 // Keeps what the next step starts from, lets go of everything else the last one left.
-void Session::State::load_next(int32_t rank) {
-  Held kept = held(rank);
-  ranks[rank].clear();
+void Session::State::load_next(int32_t number) {
+  LocalRank& local = locals.at(number);
+  Held kept = held(number);
+  local.rank->clear();
   std::set<const void*> storages;
   for (auto& [slot, value] : kept) {
     // Two results may be names of one storage; loads are storages of their own.
     if (value.defined() && !storages.insert(value.storage().unsafeGetStorageImpl()).second)
       value = value.clone();
-    ranks[rank].value(slot) = std::move(value);
+    local.rank->value(slot) = std::move(value);
   }
-  stepped[rank] = false;
-  put_copies(rank);
+  local.stepped = false;
+  put_copies(number);
 }
 
-void Session::State::put_copies(int32_t rank) {
-  for (const NextLoad& next : plans[rank])
+void Session::State::put_copies(int32_t number) {
+  for (const NextLoad& next : plans[number])
     if (next.next == Next::kCopy || next.next == Next::kReassemble)
-      put(rank, *next.load, copies.at(next.load->tensor));
+      put(number, *next.load, copies.at(next.load->tensor));
 }
 
-void Session::State::load_batch(int32_t rank, const HostViews& batch) {
-  for (const NextLoad& next : plans[rank])
-    if (next.next == Next::kBatch) put(rank, *next.load, batch.at(model[next.load->tensor].name));
+void Session::State::load_batch(int32_t number, const HostViews& batch) {
+  for (const NextLoad& next : plans[number])
+    if (next.next == Next::kBatch) put(number, *next.load, batch.at(model[next.load->tensor].name));
 }
 
 // The Program may drop the old value of a buffer as soon as it has the new one.
-void Session::State::keep_buffers(int32_t rank) {
+void Session::State::keep_buffers(int32_t number) {
   if (!options.recoverable) return;
   CountingScope uncounted(nullptr);
-  old_buffers[rank].clear();
-  for (const NextLoad& next : plans[rank])
+  LocalRank& local = locals.at(number);
+  local.old_buffers.clear();
+  for (const NextLoad& next : plans[number])
     if (next.next == Next::kCarry && model[next.load->tensor].role == Role::kBuffer)
-      old_buffers[rank].emplace_back(next.load->slot, ranks[rank].value(next.load->slot).clone());
+      local.old_buffers.emplace_back(next.load->slot, local.rank->value(next.load->slot).clone());
 }
 
 bool Session::State::recover() {
-  if (!options.recoverable || !threads->commits() || threads->left_behind()) return false;
-  std::vector<Held> kept;
-  for (int32_t r = 0; r < threads->size(); ++r) {
-    if (ranks[r].updating() && !stepped[r]) return false;
-    kept.push_back(held(r));
-    for (auto& [slot, value] : kept[r]) {
-      for (const auto& [its_slot, buffer] : old_buffers[r])
-        if (its_slot == slot) value = buffer;
-      if (!value.defined()) return false;
-    }
-  }
+  if (!options.recoverable || !ranks->commits() || ranks->left_behind()) return false;
+  std::map<int32_t, Held> kept;
+  bool whole = all([&](int32_t number) {
+    const LocalRank& local = locals.at(number);
+    if (local.rank->updating() && !local.stepped) return false;
+    return restore_buffers(kept[number] = held(number), local.old_buffers);
+  });
+  if (!whole) return false;
   start_ranks();
-  on_ranks([&](int32_t rank) {
-    for (auto& [slot, value] : kept[rank]) ranks[rank].value(slot) = std::move(value);
-    stepped[rank] = false;
-    put_copies(rank);
+  on_ranks([&](int32_t number) {
+    LocalRank& local = locals.at(number);
+    for (auto& [slot, value] : kept.at(number)) local.rank->value(slot) = std::move(value);
+    local.stepped = false;
+    put_copies(number);
   });
   return true;
 }
 
+bool Session::State::all(const std::function<bool(int32_t)>& test) {
+  std::vector<Answer> answers =
+      ranks->ask([&](int32_t number) { return Answer{{test(number) ? 1.0 : 0.0}, {}}; });
+  return std::all_of(answers.begin(), answers.end(), [](const Answer& one) { return one.numbers[0] != 0; });
+}
+
 void Session::State::settle() {
-  on_ranks([this](int32_t rank) {
-    if (stepped[rank]) load_next(rank);
+  on_ranks([this](int32_t number) {
+    if (locals.at(number).stepped) load_next(number);
   });
 }
 
 void Session::State::keep_copies(const HostViews& weights) {
-  auto keep = [&](TensorId tensor) {
-    const HostView& view = weights.at(model[tensor].name);
-    HostTensor& copy = copies[tensor] = HostTensor(view.shape, view.dtype);
-    std::memcpy(copy.data.data(), view.data, copy.data.size());
-  };
+  auto keep = [&](TensorId tensor) { copies[tensor] = copy_of(weights.at(model[tensor].name)); };
   for (const auto& plan : plans)
     for (const NextLoad& next : plan)
       if (next.next == Next::kCopy || next.next == Next::kReassemble) keep(next.load->tensor);
@@ -225,11 +240,38 @@ void Session::State::renew_copies() {
   for (const auto& plan : plans)
     for (const NextLoad& next : plan)
       if (next.next == Next::kReassemble) moved.insert(next.load->tensor);
-  for (TensorId tensor : moved) copies[tensor] = collect_update(model, program, leaves, fetch(), tensor);
+  for (TensorId tensor : moved) copies[tensor] = collect_update(gather(), tensor);
 }
 
-Fetch Session::State::fetch() {
-  return [this](int32_t rank, Slot slot) { return ranks[rank].span(slot, 0); };
+Gather Session::State::gather() {
+  return {model, program, leaves, *ranks,
+          [this](int32_t number, Slot slot) { return rank(number).read(slot, 0); }};
+}
+
+StepEnd Session::State::end_step(Seconds seconds) {
+  return collect_step(gather(), [&](int32_t number) {
+    const Rank& own = rank(number);
+    return RankEnd{own.overflowed(), seconds, own.optimizer_seconds()};
+  });
+}
+
+// The same on all that have one; the first rank speaks, so that all processes hear the same.
+std::optional<double> Session::State::gradient_norm() {
+  std::vector<Answer> answers = ranks->ask([&](int32_t number) {
+    std::optional<double> norm = rank(number).gradient_norm();
+    return norm ? Answer{{*norm}, {}} : Answer{};
+  });
+  if (answers[0].numbers.empty()) return std::nullopt;
+  return answers[0].numbers[0];
+}
+
+std::vector<Bytes> Session::State::peak_bytes() {
+  std::vector<Answer> answers = ranks->ask([&](int32_t number) {
+    return Answer{{static_cast<double>(locals.at(number).counter.peak)}, {}};
+  });
+  std::vector<Bytes> peaks;
+  for (const Answer& answer : answers) peaks.push_back(static_cast<Bytes>(answer.numbers[0]));
+  return peaks;
 }
 
 // Where time is looked at, all ranks start their actions together, with everything loaded.
@@ -237,21 +279,21 @@ Seconds Session::State::take_step(const HostViews& batch) {
   bool real = options.clock == ClockKind::kReal;
   bool together = !real || options.traced;
   Picoseconds begin = steady_now();
-  auto load = [this, &batch](int32_t rank) {
-    threads->position(rank) = {.step = steps + 1, .doing = "load batch"};
-    if (stepped[rank]) load_next(rank);
-    keep_buffers(rank);
-    load_batch(rank, batch);
-    ranks[rank].begin_step(updates + 1, scale.value);
+  auto load = [this, &batch](int32_t number) {
+    ranks->position(number) = {.step = steps + 1, .doing = "load batch"};
+    if (locals.at(number).stepped) load_next(number);
+    keep_buffers(number);
+    load_batch(number, batch);
+    rank(number).begin_step(updates + 1, scale.value);
   };
   if (together) on_ranks(load);
-  threads->start();
-  on_ranks([this, load, together](int32_t rank) {
-    if (!together) load(rank);
-    threads->run_actions(rank, ranks[rank]);
+  ranks->start();
+  on_ranks([this, load, together](int32_t number) {
+    if (!together) load(number);
+    run_actions(*ranks, number, rank(number));
   });
-  std::fill(stepped.begin(), stepped.end(), true);
-  return real ? to_seconds(steady_now() - begin) : threads->finished();
+  for (auto& [number, local] : locals) local.stepped = true;
+  return real ? to_seconds(steady_now() - begin) : ranks->finished();
 }
 
 }  // namespace partita::run

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "run/straight_line.h"
+#include "run/torch/backend.h"
 #include "run/torch/counting_allocator.h"
 #include "run/torch/prepared.h"
 
@@ -61,11 +62,12 @@ std::vector<OpMemory> measure_workspace(const Model& model, const HostViews& wei
   MemoryCounter counter;
   c10::InferenceMode inference;
   std::vector<at::Tensor> rank(program.ranks[0].rank_slots), locals(program.bodies[0].locals);
+  std::unique_ptr<Memory> memory = make_memory();
+  TensorMaker make(*memory);
   for (const Load& load : program.ranks[0].loads) {
-    at::Tensor& tensor = rank[load.slot.index] = allocate(program[load.type]);
-    TensorSpan span = span_of(tensor);
-    slice_box(value_of(model[load.tensor], weights, batch), leaves[load.tensor.value], load.box, span.data,
-              span.type);
+    at::Tensor& tensor = rank[load.slot.index] = make(program[load.type]);
+    memory->load(value_of(model[load.tensor], weights, batch), leaves[load.tensor.value], load.box,
+                 span_of(tensor));
   }
   torch::jit::Stack stack;
   std::vector<OpMemory> measured;

@@ -1,4 +1,4 @@
-#include "run/strided.h"
+#include "run/cpu/strided.h"
 
 #include <algorithm>
 #include <array>
@@ -108,6 +108,19 @@ void sum_strided(std::byte* to, const std::vector<const std::byte*>& from, std::
   visit_dtype(dtype, [&]<class T>(T) {
     for_each_run(extents, 0, 0, 0,
                  [&](int64_t t, int64_t f) { sum_run<T>(to + t * sizeof(T), from, f, extents.back()); });
+  });
+}
+
+void zero_strided(std::byte* to, std::vector<Extent> extents, Bytes element) {
+  if (is_empty(extents)) return;
+  extents = normalize(std::move(extents));
+  const Extent& inner = extents.back();
+  for_each_run(extents, 0, 0, 0, [&](int64_t t, int64_t) {
+    if (inner.to == 1) {
+      std::memset(to + t * element, 0, inner.size * element);
+    } else {
+      for (int64_t i = 0; i < inner.size; ++i) std::memset(to + (t + i * inner.to) * element, 0, element);
+    }
   });
 }
 

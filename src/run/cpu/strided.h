@@ -3,14 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "model/dtype.h"
+#include "run/device_tensor.h"
 
 namespace partita::run {
-
-/// One dimension of a walk over two memories at once; strides in elements.
-struct Extent {
-  int64_t size = 1, to = 0, from = 0;
-};
 
 /// Copies elements of `element` bytes. The memories must not overlap.
 /// Example: rows [2, 3) of a 4 x 8 matrix into a dense 1 x 8: extents {{1, 8, 8}, {8, 1, 1}}, `from` at
@@ -22,6 +17,9 @@ void copy_strided(std::byte* to, const std::byte* from, std::vector<Extent> exte
 /// `from` is not empty.
 void sum_strided(std::byte* to, const std::vector<const std::byte*>& from, std::vector<Extent> extents,
                  DType dtype);
+
+/// Zeros everywhere; of `extents` the `to` side is walked.
+void zero_strided(std::byte* to, std::vector<Extent> extents, Bytes element);
 
 /// The sum of the squares of all elements, in double precision; of `extents` the `from` side is walked.
 /// REQUIRES: not complex. Example: {3, 4} gives 25.

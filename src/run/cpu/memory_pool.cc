@@ -1,4 +1,4 @@
-#include "run/memory_pool.h"
+#include "run/cpu/memory_pool.h"
 
 #include <sys/mman.h>
 
