@@ -1,11 +1,11 @@
 // Rank by rank, since equal bodies and types are kept once and numbered as the first rank comes to them. Few
 // bodies are really made: on most axes all ranks have shards of one size, and run the body of the first.
-#include <algorithm>
+#include "lower/instances.h"
+
 #include <map>
 #include <numeric>
 
 #include "lower/instantiate.h"
-#include "lower/passes.h"
 
 namespace partita::lower {
 namespace {

@@ -37,4 +37,7 @@ struct Instances {
   std::vector<RankBodies> ranks;  // by rank program
 };
 
+/// Fills coordinates into the code: bodies, loads, results and groups of every rank or rank class.
+Instances instantiate(const InstancesOf& from);
+
 }  // namespace partita::lower

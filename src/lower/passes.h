@@ -22,8 +22,6 @@ Ordered order(const Partitioned& parts, const Plan& plan);
 /// by the cheapest known conversion, what another site makes brought over, gradients to where their
 /// parameters lie. InputError for code that the schedule of the plan never runs.
 Code write_code(const Model& model, const Plan& plan, const Ordered& ordered);
-/// Fills coordinates into the code: bodies, loads, results and groups of every rank or class of ranks.
-Instances instantiate(const InstancesOf& from);
 /// Lists the actions of every rank: a Program that can run.
 FoldedProgram materialize(const Plan& plan, const Ordered& ordered, const Code& code,
                           const std::vector<Placement>& placements, const std::vector<Frees>& frees,

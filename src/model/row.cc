@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "model/axes.h"
-#include "model/ops/common.h"
 
 namespace partita::model {
 namespace {
@@ -179,9 +178,10 @@ bool is_view(const Op& op) {
 AccumulationKind accumulation_of(const Op& op) {
   const Row* row = find_row(op.target);
   if (!row) return AccumulationKind::kNone;
-  bool counts = row->accumulation == AccumulationKind::kRows &&
-                bool_argument(op, argument_position(*row, "scale_grad_by_freq"), "scale_grad_by_freq", false);
-  return counts ? AccumulationKind::kNone : row->accumulation;
+  if (row->accumulation != AccumulationKind::kRows) return row->accumulation;
+  constexpr std::string_view kScaled = "scale_grad_by_freq";
+  const Arg& scaled = argument(op, argument_position(*row, kScaled), kScaled);
+  return scaled.kind == Arg::kBool && scaled.integer ? AccumulationKind::kNone : row->accumulation;
 }
 
 CostKind cost_of(const Op& op) {

@@ -6,24 +6,6 @@
 
 namespace partita::program {
 
-void CausedBytes::add(Cause cause, Bytes bytes) {
-  all += bytes;
-  by_cause[static_cast<int>(cause)] += bytes;
-}
-
-CausedBytes& CausedBytes::operator+=(const CausedBytes& other) {
-  all += other.all;
-  for (int c = 0; c < kCauses; ++c) by_cause[c] += other.by_cause[c];
-  return *this;
-}
-
-CausedBytes CausedBytes::operator-(const CausedBytes& other) const {
-  CausedBytes out = *this;
-  out.all -= other.all;
-  for (int c = 0; c < kCauses; ++c) out.by_cause[c] -= other.by_cause[c];
-  return out;
-}
-
 void HeldBytes::belongs(int32_t storage, Cause cause) {
   if (!known_) causes_[storage] = cause;
 }

@@ -3,20 +3,10 @@
 #include <optional>
 #include <vector>
 
-#include "program/memory.h"
+#include "program/cause.h"
 #include "program/slot_table.h"
 
 namespace partita::program {
-
-/// Bytes held at a moment.
-struct CausedBytes {
-  Bytes all = 0;
-  std::array<Bytes, kCauses> by_cause{};
-
-  void add(Cause cause, Bytes bytes);
-  CausedBytes& operator+=(const CausedBytes& other);
-  CausedBytes operator-(const CausedBytes& other) const;
-};
 
 /// What one run of a body does to the bytes of its rank, for what it was given. Storages are numbered: first
 /// those that its slots name when it begins, in the order of outside_of(body), then those it makes.
