@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::string_view kModelSuffix = ".model.json";
 
-HostTensor copy_of(const HostView& view) {
-  HostTensor copy(view.shape, view.dtype);
-  std::copy_n(view.data, copy.data.size(), copy.data.begin());
-  return copy;
-}
-
 std::string file_beside(const std::string& model_file) {
   std::string stem = model_file;
   if (stem.ends_with(kModelSuffix)) stem.resize(stem.size() - kModelSuffix.size());

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/row.h"
 
 namespace partita::run {
 namespace {
