@@ -35,7 +35,7 @@ const FuzzRow kDeep[] = {
     {"deep-tp", "llama", {.tp = 2, .microbatches = 6}, 6},
     {"deep-zero2", "gpt2", {.dp = 2, .zero = 2, .microbatches = 6}, 12},
     {"deep-zero3", "llama", {.dp = 2, .zero = 3, .microbatches = 6}, 12},
-    {"deep-ep", "mixtral", {.dp = 2, .experts = true, .microbatches = 5}, 10},
+    {"deep-bert", "bert", {.dp = 2, .tp = 2, .microbatches = 5}, 10},
     {"deep-pipeline", "gpt2-2", {.tp = 2, .pp = 2, .microbatches = 6}, 6},
     {"deep-zb-h1",
      "gpt2-2",

@@ -42,7 +42,7 @@ TEST_P(KeyChunks, KernelsRunOverTheChunks) {
   Model chunked = with_key_chunks(captured("gpt2-tiny"), GetParam());
   std::set<TensorId> masks;
   for (const Op& op : chunked.ops) {
-    const AttentionKernel* kernel = attention_kernel(op);
+    std::optional<AttentionKernel> kernel = attention_kernel(op);
     if (!kernel) continue;
     EXPECT_EQ(chunked[op.args[kernel->query].tensor].shape[0], GetParam()) << op.name;
     EXPECT_NE(op.name.find(".part.chunks."), std::string::npos) << op.name;

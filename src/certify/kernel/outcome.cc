@@ -1,3 +1,5 @@
+// The end of a step is compared with the Model, not with the Program: what must be there is listed from the
+// Model, and what is there but listed nowhere was left behind.
 #include "certify/kernel/outcome.h"
 
 #include <fmt/format.h>
