@@ -50,8 +50,14 @@ class Lean:
             model.save(path)
         command("recipe", recipe[0], path, *recipe[1:], "--optimizer", "none", "-o", plan)
         self.predicted = command("lower", path, plan, "--dump-dir", folder)["peak_bytes"]
-        self.program = json.loads((Path(folder) / "04-program.json").read_text())
+        self.program = lowered_program(folder)
         self.session = library().Session(model.to_json(), weights, plan.read_text(), threads=1)
+
+
+def lowered_program(folder):
+    """The Program among the files of --dump-dir: as many come before it as there are passes."""
+    (path,) = Path(folder).glob("*-program.json")
+    return json.loads(path.read_text())
 
 
 WIDTH = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "bool": 1, "bfloat16": 2, "float16": 2}
@@ -168,7 +174,7 @@ def coshard(pieces=8, batch=2):
             run = command("verify", saved, plan)
             measured[name], errors[name] = run["measured_peak_bytes"][0], run["max_grad_error"]
             if name == "whole":
-                program = json.loads((Path(folder) / "04-program.json").read_text())
+                program = lowered_program(folder)
                 peak = max(moments(program), key=lambda held: sum(size for size, _, _ in held))
                 scores = sum(size for size, shape, _ in peak if shape[-2:] == [side, side] and shape[:-2] != [])
                 share = scores / peaks[name]

@@ -16,7 +16,8 @@ double tolerance_of(const Model& model) { return model[model.loss].dtype == DTyp
 }  // namespace
 
 Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch, const HostViews& constants) {
-  Lowered tried = lower::lower(model, plan);
+  PassLog log{.check = true};
+  Lowered tried = lower::lower(model, plan, log);
   if (auto wrong = certify::certify(tried.model, tried.atoms, tried.program); !wrong.empty())
     return {"the certificate refuses it: " + wrong[0]};
   VerifyReport report =

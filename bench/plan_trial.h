@@ -15,8 +15,8 @@ struct Trial {
   double error = 0;   // largest relative difference from one device
 };
 
-/// Lowers, certifies and runs three steps beside one device; the counted peak of every rank must be the
-/// predicted one. InputError where the plan does not apply.
+/// Lowers with each pass checked, certifies and runs three steps beside one device; the counted peak of every
+/// rank must be the predicted one. InputError where the plan does not apply.
 Trial try_plan(const Model& model, const Plan& plan, const BatchOptions& batch,
                const HostViews& constants = {});
 

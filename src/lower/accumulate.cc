@@ -1,3 +1,7 @@
+// Three rewrites, one after another, since each makes more for the next: accumulators that are only added up
+// become one, then additions go into what is made for them, then sums of the Model do. A rewrite marks the
+// steps that are gone and names others by number; between rewrites the marked ones are taken out, and makers
+// and readers looked up anew.
 #include "lower/accumulate.h"
 
 #include <algorithm>

@@ -1,17 +1,20 @@
+// One walk along the steps of a device writes the list: what a step needs is waited for before it, what it
+// sends leaves after it, and what dies with it is freed. Whether a use or a send of a value is its last
+// depends on the schedule, so both are counted down here instead of being looked for.
 #include "lower/actions.h"
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "lower/passes.h"
 
 namespace partita::lower {
 namespace {
 
 class ActionList {
  public:
-  explicit ActionList(const RankOrder& rank) : r_(rank), released_(r_.placement.values.size()) {
-    for (size_t v = 0; v < r_.placement.values.size(); ++v)
-      for (const Segment& user : r_.placement.values[v].users) used_by_[user].push_back(static_cast<int>(v));
+  explicit ActionList(const RankOrder& rank) : r_(rank), released_(r_.frees.values.size()) {
+    for (size_t v = 0; v < r_.frees.values.size(); ++v)
+      for (const Segment& user : r_.frees.values[v].users) used_by_[user].push_back(static_cast<int>(v));
     for (const Transfer& transfer : r_.code.transfers)
       if (transfer.from_site == r_.site) ++sends_[transfer.from_value];
   }
@@ -31,7 +34,8 @@ class ActionList {
     receive(ActionKind::kPostReceive, kEpilogue, 0);
     receive(ActionKind::kWaitReceive, kEpilogue, 0);
     wait_until(Ordered::kEnd);
-    for (const Slot& slot : r_.placement.dead_after_loop()) add({.kind = ActionKind::kFree, .slot = slot});
+    for (const Slot& slot : r_.frees.dead_after_loop(r_.placement))
+      add({.kind = ActionKind::kFree, .slot = slot});
     run(kEpilogue, 0);
     return std::move(actions_);
   }
@@ -45,11 +49,12 @@ class ActionList {
 
   void add(const Action& action) { actions_.push_back(action); }
 
-  const std::vector<int32_t>& devices(int site) const { return r_.ordered.sites.devices[site]; }
+  /// The rank at the same coordinates of another site.
+  int32_t peer_at(int site) const { return r_.classes.numbers[site][r_.index]; }
 
   void run(const Segment& segment, int microbatch) {
-    auto bodies = r_.bodies.find(segment);
-    if (bodies == r_.bodies.end()) return;
+    auto bodies = r_.bodies.by_segment.find(segment);
+    if (bodies == r_.bodies.by_segment.end()) return;
     add({.kind = ActionKind::kRun, .body = bodies->second[microbatch], .microbatch = microbatch});
     if (auto values = used_by_.find(segment); values != used_by_.end())
       for (int value : values->second) release(value, microbatch);
@@ -57,14 +62,14 @@ class ActionList {
 
   // One of the uses and sends of a value is over; with the last of them it dies.
   void release(int value, int microbatch) {
-    const PlacedValue& placed = r_.placement.values[value];
-    if (placed.death != Death::kByAction) return;
+    const Freed& freed = r_.frees.values[value];
+    if (freed.death != Death::kByAction) return;
     std::vector<int>& released = released_[value];
     released.resize(r_.microbatches);
     auto sends = sends_.find(value);
-    int all = static_cast<int>(placed.users.size()) + (sends == sends_.end() ? 0 : sends->second);
+    int all = static_cast<int>(freed.users.size()) + (sends == sends_.end() ? 0 : sends->second);
     if (++released[microbatch] == all)
-      add({.kind = ActionKind::kFree, .microbatch = microbatch, .slot = placed.slot});
+      add({.kind = ActionKind::kFree, .microbatch = microbatch, .slot = r_.placement.slot(value)});
   }
 
   int32_t tag(size_t transfer, int microbatch) const {
@@ -78,7 +83,7 @@ class ActionList {
          sent.microbatch,
          r_.placement.slot(transfer.from_value),
          {},
-         devices(transfer.to_site)[r_.index],
+         peer_at(transfer.to_site),
          tag(sent.transfer, sent.microbatch)});
   }
 
@@ -120,8 +125,9 @@ class ActionList {
     for (size_t t = 0; t < r_.code.transfers.size(); ++t) {
       const Transfer& transfer = r_.code.transfers[t];
       if (transfer.to_site != r_.site || transfer.before != segment) continue;
-      int32_t peer = devices(transfer.from_site)[r_.index];
-      TypeId type = kind == ActionKind::kPostReceive ? r_.type(transfer.to_value, microbatch) : TypeId{};
+      int32_t peer = peer_at(transfer.from_site);
+      bool posts = kind == ActionKind::kPostReceive;
+      TypeId type = posts ? r_.bodies.arrivals[arrived_++] : TypeId{};
       add({kind, {}, microbatch, r_.placement.slot(transfer.to_value), type, peer, tag(t, microbatch)});
     }
   }
@@ -131,6 +137,7 @@ class ActionList {
   std::map<int, int> sends_;                     // by value
   std::vector<std::vector<int>> released_;       // value, micro-batch: how many uses and sends are over
   std::vector<Sent> in_flight_;
+  size_t arrived_ = 0;       // receives that are open or over
   int posted_ = 0;           // steps whose receives are open
   int last_receiving_ = -1;  // of these the last that has any
   std::vector<Action> actions_;
@@ -139,5 +146,25 @@ class ActionList {
 }  // namespace
 
 std::vector<Action> rank_actions(const RankOrder& rank) { return ActionList(rank).write(); }
+
+FoldedProgram materialize(const Plan& plan, const Ordered& ordered, const Code& code,
+                          const std::vector<Placement>& placements, const std::vector<Frees>& frees,
+                          const RankClasses& classes, Instances instances) {
+  for (size_t site = 0; site < classes.numbers.size(); ++site)
+    for (size_t k = 0; k < classes.numbers[site].size(); ++k) {
+      int32_t rank = classes.numbers[site][k];
+      instances.program.program.ranks[rank].actions =
+          rank_actions({.code = code,
+                        .ordered = ordered,
+                        .placement = placements[site],
+                        .frees = frees[site],
+                        .classes = classes,
+                        .bodies = instances.ranks[rank],
+                        .site = static_cast<int>(site),
+                        .index = static_cast<int64_t>(k),
+                        .microbatches = static_cast<int>(plan.microbatches)});
+    }
+  return std::move(instances.program);
+}
 
 }  // namespace partita::lower

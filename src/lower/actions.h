@@ -1,23 +1,26 @@
 #pragma once
 
-#include <functional>
-#include <map>
 #include <vector>
 
+#include "lower/classes.h"
 #include "lower/code.h"
-#include "lower/lower.h"
+#include "lower/frees.h"
+#include "lower/instances.h"
+#include "lower/ordered.h"
 #include "lower/placement.h"
 
 namespace partita::lower {
 
+/// A rank program whose actions are to be listed.
 struct RankOrder {
   const Code& code;
-  const Placement& placement;
   const Ordered& ordered;
+  const Placement& placement;  // of its site
+  const Frees& frees;
+  const RankClasses& classes;
+  const RankBodies& bodies;
   int site = 0;
-  int64_t index = 0;                                     // of the rank among the devices of its site
-  const std::map<Segment, std::vector<BodyId>>& bodies;  // by micro-batch
-  std::function<TypeId(int value, int microbatch)> type;
+  int64_t index = 0;  // in the grid of its site
   int microbatches = 1;
 };
 

@@ -1,6 +1,7 @@
 #include "lower/classes.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace partita::lower {
@@ -78,6 +79,63 @@ ClassRanges single_ranges(const Transformed& split) {
   ClassRanges out(split.time_axis());
   for (size_t axis = 0; axis < out.size(); ++axis)
     for (int64_t at = 0; at < split.axis_sizes[axis]; ++at) out[axis].push_back({at, at + 1});
+  return out;
+}
+
+int64_t Grid::size() const {
+  int64_t count = 1;
+  for (const auto& axis : ranges_) count *= static_cast<int64_t>(axis.size());
+  return count;
+}
+
+std::vector<Interval> Grid::at(int64_t index) const {
+  std::vector<Interval> out(ranges_.size());
+  for (size_t axis = ranges_.size(); axis-- > 0;) {
+    int64_t count = static_cast<int64_t>(ranges_[axis].size());
+    out[axis] = ranges_[axis][index % count];
+    index /= count;
+  }
+  return out;
+}
+
+std::vector<int64_t> Grid::along(int64_t index, const std::vector<int>& axes) const {
+  std::vector<int64_t> strides(ranges_.size(), 1), out = {index};
+  for (size_t axis = ranges_.size(); axis-- > 1;)
+    strides[axis - 1] = strides[axis] * static_cast<int64_t>(ranges_[axis].size());
+  for (int axis : axes) {
+    int64_t count = static_cast<int64_t>(ranges_[axis].size());
+    std::vector<int64_t> next;
+    for (int64_t one : out)
+      for (int64_t k = 0; k < count; ++k)
+        next.push_back(one + (k - one / strides[axis] % count) * strides[axis]);
+    out = std::move(next);
+  }
+  return out;
+}
+
+int64_t RankClasses::count() const {
+  int64_t count = 0;
+  for (const auto& site : numbers) count += static_cast<int64_t>(site.size());
+  return count;
+}
+
+RankClasses fold_ranks(const Atoms& atoms, const Plan& plan, const Ordered& ordered, const Code& code,
+                       bool fold) {
+  const Transformed& split = ordered.parts.split;
+  RankClasses out{.folded = fold && !plan.has_across()};
+  ClassRanges ranges = out.folded ? class_ranges(atoms, split, code) : single_ranges(split);
+  for (int site = 0; site < ordered.sites.count(); ++site) {
+    ClassRanges own = ranges;
+    // A site of a mesh across the stages stands at one coordinate of it.
+    if (plan.has_across()) own[0] = {{site, site + 1}};
+    out.grids.emplace_back(std::move(own));
+    std::vector<int32_t> numbers = ordered.sites.devices[site];
+    if (out.folded) {
+      numbers.resize(out.grids.back().size());
+      std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(out.count()));
+    }
+    out.numbers.push_back(std::move(numbers));
+  }
   return out;
 }
 

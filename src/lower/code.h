@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "lower/segment.h"
@@ -33,7 +34,7 @@ struct CodeStep {
   InstrKind kind = InstrKind::kCompute;
   OpId op;
   std::vector<int> in, out;  // values; -1 for an output PyTorch leaves out
-  std::vector<int> axes;  // collectives: the mesh axes of the group; kMove to an addend: the axis it depends
+  std::vector<int> axes;  // collectives: the mesh axes of the group; kMove to a partial: the axis it depends
                           // on; kSquares: axes of which one rank alone counts
   bool everyone = false;  // kAllReduce: over all ranks of all stages
   int dim = -1, leaf = -1;  // kAllGather, kReduceScatter, kAllToAll (what is joined), kSlice
@@ -67,5 +68,17 @@ struct Code {
 
 /// The transfers out of a site.
 std::vector<Transfer> sent_from(const Code& code, int site);
+
+/// Which segments of a site make or read a value, and the last step that does: `index` in the last of them.
+struct Uses {
+  std::set<Segment> segments;
+  size_t index = 0;
+};
+
+/// By value.
+std::vector<Uses> find_uses(const SiteCode& code);
+
+/// By value: is it what the site leaves when the step ends?
+std::vector<bool> find_results(const SiteCode& code);
 
 }  // namespace partita::lower

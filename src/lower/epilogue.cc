@@ -1,3 +1,6 @@
+// The order decides what is there and how much lives. What travels leaves before any site sums in place; a
+// gradient that is computed after the loop may read parameters, so it comes before the first of them changes;
+// without a norm a gradient dies with its update, before the next one is completed.
 #include "lower/epilogue.h"
 
 #include <algorithm>
@@ -172,8 +175,6 @@ std::vector<int> clip_by_norm(Draft& draft) {
 
 }  // namespace
 
-// A gradient that is computed after the loop may read parameters, so it comes before the first of them
-// changes. Without a norm a gradient dies with its update, before the next one is completed.
 void write_epilogue(Draft& draft) {
   const Facts& facts = draft.facts;
   const auto& gradients = facts.model.gradients;

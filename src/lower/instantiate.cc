@@ -1,3 +1,6 @@
+// Boxes and types of a value are asked for several times at one place, and for all places of a rank in turn:
+// the last answer for each value is kept. The view of an op in the whole model is made once and cut for each
+// instance.
 #include "lower/instantiate.h"
 
 #include <algorithm>
@@ -60,12 +63,14 @@ BodyId Library::body(const Body& body) {
 }
 
 Instantiator::Instantiator(const Model& model, const Atoms& atoms, const Transformed& split,
-                           const SiteCode& code, const Placement& placement, Library& library)
+                           const SiteCode& code, const Placement& placement, const Frees& frees,
+                           Library& library)
     : model_(model),
       atoms_(atoms),
       split_(split),
       code_(code),
       placement_(placement),
+      frees_(frees),
       library_(library),
       locals_(code.values.size()),
       whole_(model.ops.size()) {}
@@ -130,12 +135,12 @@ Body Instantiator::body(const Segment& segment, const std::string& name) {
   for (size_t k = 0; k < steps.size(); ++k) {
     if (!counts_here(steps[k])) continue;
     body.instrs.push_back(instr(steps[k]));
-    body.instrs.back().drop = placement_.drops(segment, k, steps[k]);
+    body.instrs.back().drop = frees_.drops(placement_, segment, k, steps[k]);
   }
   return body;
 }
 
-// Of ranks that hold the same part of a gradient the first one counts it. Nothing dies with a step that
+// The first of the ranks that hold the same part of a gradient counts it. Nothing dies with a step that
 // others leave out: a gradient and the sum of squares are read again by the update.
 bool Instantiator::counts_here(const CodeStep& step) const {
   if (step.kind != InstrKind::kSquares) return true;
@@ -156,7 +161,7 @@ Instr Instantiator::instr(const CodeStep& step) {
     out.cut = cut_at(box(step.out[0]), step.dim, step.leaf);
     for (int in : step.in) out.pieces.push_back(box(in)[step.dim][step.leaf].length());
   }
-  // Replicated -> addends: the first rank of the axis keeps the value, the others hold zero.
+  // Replicated -> partials: the first rank of the axis keeps the value, the others hold zero.
   bool keeps_nothing = step.kind == InstrKind::kMove && !step.axes.empty() && !is_first(step);
   if (keeps_nothing) {
     out.kind = InstrKind::kZeros;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lower/code.h"
+#include "lower/frees.h"
 #include "lower/placement.h"
 #include "model/row.h"
 #include "program/fold.h"
@@ -30,7 +31,7 @@ class Instantiator {
   static constexpr int kEveryone = -1;
 
   Instantiator(const Model& model, const Atoms& atoms, const Transformed& split, const SiteCode& code,
-               const Placement& placement, Library& library);
+               const Placement& placement, const Frees& frees, Library& library);
 
   /// Where a rank stands: one coordinate per mesh axis, then the micro-batch.
   void stand_at(const std::vector<int64_t>& coordinates) {
@@ -63,7 +64,7 @@ class Instantiator {
   void for_each_step(Visit visit) const;
   int32_t group(const std::vector<int>& axes);
   bool counts_here(const CodeStep& step) const;
-  /// Does the addend of a replicated value lie here: on the first rank of the axis, or its first piece?
+  /// Does the partial of a replicated value lie here: on the first rank of the axis, or its first piece?
   bool is_first(const CodeStep& step) const;
 
   const Model& model_;
@@ -71,8 +72,9 @@ class Instantiator {
   const Transformed& split_;
   const SiteCode& code_;
   const Placement& placement_;
+  const Frees& frees_;
   Library& library_;
-  /// Of a value at the place that it was last asked for.
+  /// What is known of a value at the place where it was last asked for.
   struct Local {
     int64_t place = -1;
     Shape shape;

@@ -13,16 +13,21 @@
 
 namespace partita::lower {
 
-/// What each pass made, in order. `keep`: as text too; false costs nothing.
+/// How passes are run, and what each made, in order.
 struct PassLog {
   struct Entry {
     std::string_view pass;
     double seconds = 0;
     std::string text;
   };
-  bool keep = false;
+  bool keep = false;              // as text too; false costs nothing
+  bool check = false;             // each value when it is made: a Bug with the first thing
+                                  // wrong with it
+  std::vector<std::string> skip;  // passes to leave out: such as only improve a Program
   std::vector<Entry> entries;
 };
+/// Names of the passes that may be left out.
+std::vector<std::string> improving_passes();
 
 /// A Program with the decomposed Model and atoms its op ids and boxes refer to.
 struct Lowered {
@@ -46,8 +51,9 @@ Ordered ordered(const Prepared& prepared, const Plan& plan);
 Program lower(const Prepared& prepared, const Plan& plan, PassLog& log);
 /// The same without writing down every rank: its cost grows with the classes of ranks.
 FoldedProgram lower_folded(const Prepared& prepared, const Plan& plan);
-/// Of the same the first micro-batch alone, and what stands before and after all of them: to be measured, not
-/// to be run. REQUIRES: one stage, no overlap.
+FoldedProgram lower_folded_logged(const Prepared& prepared, const Plan& plan, PassLog& log);
+/// Lowers the first micro-batch alone, with what stands before and after all of them: to be measured, not to
+/// be run. REQUIRES: one stage, no overlap.
 FoldedProgram lower_first_microbatch(const Prepared& prepared, const Plan& plan);
 
 /// REQUIRES (of the input): check(plan) is empty, else InputError with its first sentence.

@@ -7,31 +7,19 @@
 
 namespace partita::lower {
 
-/// When a value of a site dies. kByAction: after its last use and its last send, whichever the schedule makes
-/// the later one.
-enum class Death : uint8_t { kNever, kInBody, kByAction, kAfterLoop };
-
-struct PlacedValue {
-  Slot slot;
-  Death death = Death::kNever;
-  Segment segment;  // kInBody: at this step of this segment
-  size_t index = 0;
-  std::vector<Segment> users;  // kByAction: segments inside the loop that read or make it
-};
-
-/// Slots and deaths of the values of one site, the same on all of its ranks.
+/// Slots of the values of one site, the same on all of its ranks: each value has one of its own. A view's
+/// names the storage of another.
 struct Placement {
-  std::vector<PlacedValue> values;
+  std::vector<Slot> slots;  // by value
+  std::vector<Uses> uses;   // by value
   int32_t rank_slots = 0, frame_slots = 0;
-  std::map<Segment, int32_t> locals;
+  std::map<Segment, int32_t> locals;  // how many slots a segment has inside
 
-  const Slot& slot(int value) const { return values[value].slot; }
-  /// Slots that die with step `index` of `segment`, each once.
-  std::vector<Slot> drops(const Segment& segment, size_t index, const CodeStep& step) const;
-  std::vector<Slot> dead_after_loop() const;
+  const Slot& slot(int value) const { return slots[value]; }
 };
 
-/// By site. `loops`: more than one micro-batch, so that what was made before the loop cannot die inside it.
-std::vector<Placement> place(const Code& code, bool loops);
+/// By site. A value lies as near as its readers let it: inside of its segment, else of its micro-batch, else
+/// on the rank for the whole step.
+std::vector<Placement> place(const Code& code);
 
 }  // namespace partita::lower

@@ -1,6 +1,10 @@
 #include "lower/protect.h"
 
+#include <fmt/format.h>
+
 #include <set>
+
+#include "lower/checks.h"
 
 namespace partita::lower {
 namespace {
@@ -70,7 +74,30 @@ void protect_site(const Model& model, const std::vector<Transfer>& sent, SiteCod
   }
 }
 
+void find_unprotected(const Model& model, const Code& code, int site, std::vector<std::string>& wrong) {
+  const SiteCode& here = code.sites[site];
+  std::vector<Transfer> sent = sent_from(code, site);
+  for (const auto& [segment, steps] : here.segments)
+    for (size_t k = 0; k < steps.size(); ++k) {
+      if (!works_in_place(steps[k])) continue;
+      int changed = steps[k].in[0];
+      const Value& value = here.values[changed];
+      if (value.storage != changed && !is_dense(model[value.tensor]))
+        wrong.push_back(
+            fmt::format("site {}: v{} is changed in place and is a view with gaps", site, changed));
+      if (readers_after(here, sent, segment, k).others)
+        wrong.push_back(fmt::format("site {}: v{} is changed in place, and read as it was", site, changed));
+    }
+}
+
 }  // namespace
+
+std::vector<std::string> check_protected(const Model& model, const Code& code) {
+  std::vector<std::string> wrong;
+  for (size_t site = 0; site < code.sites.size(); ++site)
+    find_unprotected(model, code, static_cast<int>(site), wrong);
+  return wrong;
+}
 
 Code protect(const Model& model, Code code) {
   for (size_t site = 0; site < code.sites.size(); ++site)

@@ -21,6 +21,8 @@ std::string names_of(const std::vector<int>& values) {
   return text;
 }
 
+}  // namespace
+
 std::string name_of_segment(const Segment& segment) {
   constexpr const char* kNames[] = {"prologue", "forward", "backward", "weight", "epilogue"};
   std::string name = kNames[segment.kind];
@@ -28,6 +30,8 @@ std::string name_of_segment(const Segment& segment) {
   if (segment.stream > 0) name += fmt::format(", stream {}", segment.stream);
   return name;
 }
+
+namespace {
 
 std::string line_of(const Model& model, const SiteCode& code, const CodeStep& step) {
   std::string text = fmt::format(" {} =", names_of(step.out));
@@ -93,16 +97,46 @@ std::string show_code(const Lowering& lowering) {
 }
 
 std::string show_placements(const Lowering& lowering) {
-  constexpr const char* kDeaths[] = {"never", "in its body", "by action", "after the loop"};
   std::string text;
   for (size_t site = 0; site < lowering.placements.size(); ++site) {
     text += fmt::format("site {}\n", site);
-    const std::vector<PlacedValue>& values = lowering.placements[site].values;
+    const Placement& placement = lowering.placements[site];
+    for (size_t v = 0; v < placement.slots.size(); ++v)
+      text += fmt::format("  v{} in {}\n", v, to_text(placement.slots[v]));
+  }
+  return text;
+}
+
+std::string show_frees(const Lowering& lowering) {
+  constexpr const char* kDeaths[] = {"never", "in its body", "by action", "after the loop"};
+  std::string text;
+  for (size_t site = 0; site < lowering.frees.size(); ++site) {
+    text += fmt::format("site {}\n", site);
+    const std::vector<Freed>& values = lowering.frees[site].values;
     for (size_t v = 0; v < values.size(); ++v)
-      text += fmt::format("  v{} in {}, freed {}\n", v, to_text(values[v].slot),
+      text += fmt::format("  v{} in {}, freed {}\n", v, to_text(lowering.placements[site].slots[v]),
                           kDeaths[static_cast<int>(values[v].death)]);
   }
   return text;
+}
+
+std::string show_classes(const Lowering& lowering) {
+  std::string text;
+  for (size_t site = 0; site < lowering.classes.grids.size(); ++site) {
+    text += fmt::format("site {}\n", site);
+    for (size_t k = 0; k < lowering.classes.numbers[site].size(); ++k) {
+      text += fmt::format("  rank {} at", lowering.classes.numbers[site][k]);
+      for (const Interval& range : lowering.classes.grids[site].at(static_cast<int64_t>(k)))
+        text += range.length() == 1 ? fmt::format(" {}", range.begin)
+                                    : fmt::format(" {}..{}", range.begin, range.end - 1);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string show_instances(const Lowering& lowering) {
+  return to_text(lowering.instances.program.program, lowering.from.model);
 }
 
 std::string show_program(const Lowering& lowering) {

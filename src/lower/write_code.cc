@@ -1,3 +1,4 @@
+#include "base/error.h"
 #include "base/interrupt.h"
 #include "lower/draft.h"
 #include "lower/epilogue.h"
@@ -19,6 +20,16 @@ void write_job(Draft& draft, const Job& job) {
   }
 }
 
+void demand_backward(const Code& code, const Ordered& ordered, const Plan& plan) {
+  for (const SiteCode& site : code.sites)
+    for (const auto& [segment, steps] : site.segments)
+      if (segment.in_loop() && !ordered.starts.contains(segment))
+        input_error(
+            "plan: stage {} has a backward, which schedule {} does not "
+            "run; try 1f1b",
+            segment.stage, plan.schedule);
+}
+
 }  // namespace
 
 Code write_code(const Model& model, const Plan& plan, const Ordered& ordered) {
@@ -30,6 +41,7 @@ Code write_code(const Model& model, const Plan& plan, const Ordered& ordered) {
     write_job(draft, job);
   }
   write_epilogue(draft);
+  demand_backward(draft.code, ordered, plan);
   return std::move(draft.code);
 }
 

@@ -21,7 +21,8 @@ struct Case {
 Lowered lowered(const Case& c) {
   std::string path = std::string(PARTITA_SOURCE_DIR) + "/tests/data/" + c.model + ".model.json";
   Model model = parse_model(read_file(path), path);
-  return lower::lower(model, recipe(model, c.spec));
+  PassLog log{.check = true};
+  return lower::lower(model, recipe(model, c.spec), log);
 }
 
 const Case kCases[] = {
