@@ -1,9 +1,9 @@
 #pragma once
 
-#include <optional>
+#include <array>
 #include <vector>
 
-#include "program/memory.h"
+#include "program/cause.h"
 #include "program/slot_table.h"
 
 namespace partita::program {

@@ -9,9 +9,6 @@
 namespace partita::program {
 namespace {
 
-constexpr std::string_view kCauseNames[] = {"parameters",  "gradients", "optimizer",
-                                            "activations", "temporary", "communication"};
-
 /// What bodies did, and the slots outside of them; ranks and micro-batches that run one on the same share it.
 struct BodiesBytes {
   explicit BodiesBytes(const Program& program) : known(program.bodies.size()) {
@@ -102,8 +99,6 @@ class RankWalk {
 };
 
 }  // namespace
-
-std::string_view name_of(Cause cause) { return kCauseNames[static_cast<int>(cause)]; }
 
 // What a storage turns out to be for is known only when all is walked: each rank is walked twice.
 std::vector<RankMemory> memory_of(const Model& model, const Program& program) {

@@ -1,24 +1,12 @@
 #pragma once
 
 #include <array>
-#include <string_view>
 #include <vector>
 
+#include "program/cause.h"
 #include "program/program.h"
 
 namespace partita::program {
-
-/// What bytes are held for.
-enum class Cause : uint8_t {
-  kParameters,     // parameters, buffers and constants
-  kGradients,      // gradients and their accumulators
-  kOptimizer,      // optimizer states
-  kActivations,    // batch inputs, and values that outlive a body
-  kTemporary,      // values inside one body, and hidden workspace of kernels
-  kCommunication,  // what is received or gathered
-};
-inline constexpr int kCauses = 6;
-std::string_view name_of(Cause cause);
 
 /// The most bytes a rank holds at once, as asked of the allocator, and when that is.
 struct RankMemory {
