@@ -46,10 +46,15 @@ def _hint(batch):
 
 
 def form_of(batch) -> tuple:
-    """What a captured step depends on: names, dtypes and shapes of tensors, and the plain values beside them."""
+    """What a captured step depends on: names, dtypes, shapes and layouts of tensors, and the plain values beside them."""
     items = sorted(batch.items()) if isinstance(batch, Mapping) else enumerate(batch)
-    return tuple((name, str(value.dtype), tuple(value.shape)) if isinstance(value, torch.Tensor) else (name, repr(value))
-                 for name, value in items)
+    return tuple((name, str(value.dtype), tuple(value.shape), _layout(value)) if isinstance(value, torch.Tensor)
+                 else (name, repr(value)) for name, value in items)
+
+
+def _layout(value):
+    """How a tensor lies in memory, which forward may ask for; None for the usual way."""
+    return None if value.is_contiguous() else value.stride()
 
 
 def check_form(first: tuple, now: tuple):
@@ -66,7 +71,7 @@ def check_form(first: tuple, now: tuple):
         old = known[entry[0]]
         if len(old) != len(entry):
             raise InputError(f"batch {entry[0]}", "it is a tensor here and a plain value there", FORMS)
-        if len(entry) == 3 and old[1] != entry[1]:
+        if len(entry) > 2 and old[1] != entry[1]:
             raise InputError(f"batch {entry[0]}", f"it is {_short(entry[1])}, the step was captured with {_short(old[1])}",
                              f"try .to({old[1]})" if old[1] != "torch.int64" else "try .long()")
 

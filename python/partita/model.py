@@ -40,6 +40,7 @@ class Model:
     seed: int | None = None  # the gradient of the loss
     constants: dict = field(default_factory=dict, repr=False)  # name -> value
     indexes: list = field(default_factory=list, repr=False, compare=False)  # what the batch must be checked for
+    written_inputs: list = field(default_factory=list, repr=False, compare=False)  # of the batch, those that forward changes
 
     def __repr__(self):
         trained = sum(math.prod(self.tensors[parameter]["shape"]) for parameter, _ in self.gradients)

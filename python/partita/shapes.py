@@ -5,6 +5,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from .capture import capture, capture_evaluation
+from .capture.memory import check_batch_apart
 from .model import Model
 from .errors import InputError
 from .native import library
@@ -88,8 +89,8 @@ class Shapes:
 
     def _planned(self, model, first, form):
         plan = self.planner.plan(model, first)
-        sizes = ", ".join(f"{entry[0]} {list(entry[2])}" for entry in form[0] if len(entry) == 3)
-        what = f"a batch of another shape ({sizes})" if form[0] != self.now[0] else "the module is in another mode (train, eval)"
+        sizes = ", ".join(f"{entry[0]} {list(entry[2])}" for entry in form[0] if len(entry) > 2)
+        what = f"a batch of another shape or layout ({sizes})" if form[0] != self.now[0] else "the module is in another mode (train, eval)"
         print(f"partita: {what}: captured and planned once, {plan.summary()}", file=sys.stderr)
         return plan
 
@@ -130,6 +131,7 @@ class Shapes:
 
 
 def _check(model, named):
+    check_batch_apart(named, model.written_inputs)
     for index in model.indexes:
         index.check({name: named.get(name, named.get(f"batch.{name}")) for name in index.inputs})
 

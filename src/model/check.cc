@@ -5,6 +5,7 @@
 
 #include "model/axes.h"
 #include "model/fault.h"
+#include "model/own_memory.h"
 #include "model/row.h"
 #include "model/seed.h"
 
@@ -27,6 +28,7 @@ class Checker {
     gradients_match();
     buffers_match();
     if (wrong_.empty()) operands_fit();
+    if (wrong_.empty()) places_are_there();
     return std::move(wrong_);
   }
 
@@ -220,6 +222,17 @@ class Checker {
       } catch (const Mismatch& mismatch) {
         say(at("ops", i), "op {} ({}): {}", op.name, op.target, mismatch.what());
       }
+    }
+  }
+
+  void places_are_there() {
+    std::vector<const Op*> makers(model_.tensors.size());
+    for (size_t i = 0; i < model_.ops.size(); ++i) {
+      const Op& op = model_.ops[i];
+      std::string wrong = strays_in_memory(model_, makers, op);
+      if (!wrong.empty()) say(at("ops", i), "op {} ({}): {}", op.name, op.target, wrong);
+      for (TensorId id : op.outputs)
+        if (id) makers[id.value] = &op;
     }
   }
 

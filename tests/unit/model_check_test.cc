@@ -47,6 +47,28 @@ TEST(ModelCheck, CallsAreThoseOfTheOp) {
             Sentences{"op fc/mm (aten.mm.default): makes 1 tensors, but has 2 outputs"});
 }
 
+// %4 has 12 elements; ranks keep it dense.
+TEST(ModelCheck, PlacesInMemoryAreThoseOfTheTensor) {
+  auto strided = [](Model& m, std::vector<int64_t> steps) {
+    m.ops[4].target = "aten.as_strided.default";
+    m.ops[4].args.push_back(Arg::list({3, 4}));
+    m.ops[4].args.push_back(Arg::list(steps));
+  };
+  Model model = small_model();
+  strided(model, {1, 3});
+  EXPECT_EQ(check(model), Sentences{});
+  model = small_model();
+  strided(model, {1, 4});
+  EXPECT_EQ(check(model),
+            Sentences{"op fc/mm.grad.0 (aten.as_strided.default): reads place 14 of fc/embedding:0, "
+                      "which has 12"});
+  model = small_model();
+  model.tensors[4].strides = {4, 1};
+  strided(model, {1, 3});
+  EXPECT_EQ(check(model), Sentences{"op fc/mm.grad.0 (aten.as_strided.default): names places in memory, but "
+                                    "fc/embedding:0 is a part of what lies there"});
+}
+
 TEST(ModelCheck, InputsHaveNoMoreDimensionsThanTheOpTakes) {
   EXPECT_EQ(
       complaints([](Model& m) { m.tensors[2].shape.push_back(3), m.tensors[2].strides.push_back(1); })[0],

@@ -37,6 +37,29 @@ def _places(tensor):
     return at
 
 
+ADDRESSING = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default)
+
+
+def check_addressed(node):
+    """Raises InputError where an op that names places in memory reads a tensor that is not all of its memory: ranks keep
+    tensors dense, each in memory of its own."""
+    if node.target not in ADDRESSING:
+        return
+    value = node.args[0].meta["val"]
+    if value.storage_offset() or value.untyped_storage().nbytes() != value.numel() * value.element_size():
+        where = node.meta["origin"].path if "origin" in node.meta else "forward"
+        raise InputError(where, "as_strided reads a tensor that is a part of what lies in its memory, or has gaps there",
+                         "give it x.contiguous(), with strides of that, or write it with slices, views and expand")
+
+
+def check_batch_apart(batch: dict, written):
+    """Raises InputError where a tensor of a batch that forward changes in place lies in the memory of another one."""
+    for name in written:
+        for other, value in batch.items():
+            if other != name and name in batch and overlap(batch[name], value):
+                raise InputError(f"batch {other}", f"it lies in the memory of {name}, which forward changes in place", CLONE)
+
+
 def check_apart(params: dict, buffers: dict):
     """Raises InputError where one tensor is parameter and buffer."""
     owners = {id(parameter): name for name, parameter in params.items()}

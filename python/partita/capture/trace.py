@@ -23,7 +23,7 @@ from .huggingface import traceable
 from .inputs import Inputs, arguments_of, check_module
 from .known import Known
 from .losses import apply_loss, find_loss
-from .memory import Kept, Places, check_apart, check_constants_stay, check_named, name_of
+from .memory import Kept, Places, check_addressed, check_apart, check_batch_apart, check_constants_stay, check_named, name_of
 from ..model import Model
 from .norms import check_norms
 from .origins import RANDOM, ROOT, Origin, Recorder, attach
@@ -90,10 +90,14 @@ def _captured(module, batch, loss, bake, progress, infer, train):
         with torch.autocast("cpu", enabled=False):
             graph = _functionalise(graph, inputs, reporter)
     reporter.end()
-    kept.check_written(_clean(graph.graph, inputs))
+    written = _clean(graph.graph, inputs)
+    kept.check_written(written)
+    written &= {*inputs.batch}
+    check_batch_apart(inputs.batch, written)
     state_dtypes(graph.graph)
     name = getattr(getattr(module, "config", None), "model_type", None) or type(module).__name__
     model = write(graph, inputs, name, infer)
+    model.written_inputs = sorted(written)
     constants = {name_of(module, value): value for value in model.constants.values()}
     buffers = {name: value for name, value in inputs.buffers.items() if name != STATE}
     check_named(inputs.params, buffers, constants, {*model.trained, *model.updated_buffers})
@@ -300,6 +304,7 @@ def _clean(graph, inputs):
     for node in graph.nodes:
         if node.op == "call_function" and node.target is not operator.getitem:
             _check_op(node.target)
+            check_addressed(node)
     return written
 
 

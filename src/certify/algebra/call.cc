@@ -11,7 +11,9 @@ namespace {
 bool same(const Arg& a, const Arg& b) {
   if (a.kind != b.kind || a.items.size() != b.items.size()) return false;
   if (a.kind == Arg::kTensor) return true;
-  if (a.kind == Arg::kFloat) return a.number == b.number || (std::isnan(a.number) && std::isnan(b.number));
+  // By their bits: -0.0 is another number than 0.0.
+  if (a.kind == Arg::kFloat && std::isnan(a.number)) return std::isnan(b.number);
+  if (a.kind == Arg::kFloat) return a.number == b.number && std::signbit(a.number) == std::signbit(b.number);
   for (size_t i = 0; i < a.items.size(); ++i)
     if (!same(a.items[i], b.items[i])) return false;
   return a.integer == b.integer && a.text == b.text;

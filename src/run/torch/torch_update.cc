@@ -24,6 +24,8 @@ struct Settings {
   Tensors updated;
 };
 
+constexpr double kClassLr = 1e-3;
+
 template <class Options>
 std::unique_ptr<Options> moments(const OptimizerGroup& by) {
   auto options = std::make_unique<Options>(by.lr);
@@ -43,7 +45,8 @@ std::unique_ptr<torch::optim::Optimizer> make(const std::vector<Settings>& all,
                                               std::unique_ptr<Options> (*options)(const OptimizerGroup&)) {
   Groups groups;
   for (const Settings& one : all) groups.emplace_back(one.updated, options(one.by));
-  return std::make_unique<Optimizer>(groups, *options(all.front().by));
+  // What a group has as its class would have it, torch takes from here: so this says the same.
+  return std::make_unique<Optimizer>(groups, Options(kClassLr));
 }
 
 std::unique_ptr<torch::optim::Optimizer> adamw(const std::vector<Settings>& all) {
