@@ -17,6 +17,22 @@ const std::string kSource = PARTITA_SOURCE_DIR;
 
 // --- Form ---
 
+TEST(Rules, ArgumentsAreEqualByTheirBits) {
+  SmallProgram small = grid_program(1, 1, 1);
+  auto scale = [&](double number) {
+    for (Body& body : small.program.bodies)
+      for (Instr& instr : body.instrs)
+        if (instr.kind == InstrKind::kCompute && small.model[instr.op].name == "loss/scale")
+          instr.args[1].number = number;
+  };
+  for (Op& op : small.model.ops)
+    if (op.name == "loss/scale") op.args[1].number = 0.0;
+  scale(0.0);
+  expect_accepted(small);
+  scale(-0.0);
+  expect_refused(small, "argument 1 is -0.0, but this piece of the op needs 0.0");
+}
+
 TEST(Rules, OnlySomeOpsAddToWhatIsThere) {
   SmallProgram small = grid_program(1, 1, 1);
   auto sum = computing(step(small), small.model, "fc1/addmm.grad.1");
