@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/interrupt.h"
+
 namespace partita::run {
 namespace {
 
@@ -54,6 +56,7 @@ std::map<std::string, double> relative_errors(const HostTensors& values, const H
   for (const auto& [name, tensor] : values)
     if (!reference.contains(name)) errors[name] = kInfinity;
   for (const auto& [name, tensor] : reference) {
+    check_interrupt();
     auto found = values.find(name);
     double error =
         found == values.end() ? kInfinity : largest_difference(found->second, tensor, find(explained, name));

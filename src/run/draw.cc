@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace partita::run {
 namespace {
@@ -101,10 +102,12 @@ HostTensor draw_weight(const Tensor& tensor, uint64_t seed) {
 
 HostTensors draw_weights(const Model& model, uint64_t seed, const HostViews& given) {
   HostTensors weights;
-  for (const Tensor& tensor : model.tensors)
+  for (const Tensor& tensor : model.tensors) {
+    check_interrupt();
     if ((tensor.role == Role::kParameter || tensor.role == Role::kBuffer) && !tensor.part.whole &&
         !given.contains(tensor.name))
       weights.emplace(tensor.name, draw_weight(tensor, seed));
+  }
   return weights;
 }
 

@@ -1,3 +1,6 @@
+// A process may own one rank of many. Every process finds in the Program which rank holds which box, asks for
+// the values of one tensor at a time, and puts the answers together: so all of them make the same calls in the
+// same order, only values travel, and no more than one tensor is held twice.
 #include "run/results.h"
 
 #include <algorithm>

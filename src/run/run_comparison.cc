@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/interrupt.h"
 #include "run/compare.h"
 #include "run/updates.h"
 
@@ -62,6 +63,7 @@ std::vector<double> RunComparison::explained(const std::string& name, const Host
 RunComparison::Differences RunComparison::explained(const std::vector<std::string>& names) const {
   Differences out;
   for (const std::string& name : names) {
+    check_interrupt();
     auto from = start_.find(name);
     if (from == start_.end()) continue;
     std::vector<double> differences = explained(name, from->second);
