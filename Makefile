@@ -26,8 +26,8 @@ build: setup
 test: build
 	cmake --build $(TREE) --parallel $(JOBS) -- $(QUIET)
 	code=0; \
-	timeout 1200 $(PYTHON) -m pytest -q tests/runs >$(TREE)/pytest.log 2>&1 & pytest=$$!; \
-	timeout 1200 ctest --test-dir $(TREE) --label-exclude perf --output-on-failure --timeout 300 --parallel $(JOBS) --no-tests=error || code=1; \
+	timeout 2400 $(PYTHON) -m pytest -q tests/runs >$(TREE)/pytest.log 2>&1 & pytest=$$!; \
+	timeout 2400 ctest --test-dir $(TREE) --label-exclude perf --output-on-failure --timeout 300 --parallel $(JOBS) --no-tests=error || code=1; \
 	wait $$pytest || code=1; \
 	cat $(TREE)/pytest.log; \
 	exit $$code
