@@ -185,6 +185,7 @@ def test_nothing_but_a_plan_is_run(model, tmp_path):
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import partita
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
 pressed = []
 def press():
     time.sleep(1.5)
