@@ -67,8 +67,7 @@ void add_model_input(CLI::App& app, ModelInput& input, Command& command) {
   app.add_option("--dtype", input.dtype, "retype every floating tensor: float64, float32, bf16, fp16");
   app.add_option("--batch", input.batch, "global batch size; a captured file has its own")
       ->check(whole_number(1));
-  app.add_option("--seq", input.seq, "sequence length; a captured file has its own")
-      ->check(whole_number(1));
+  app.add_option("--seq", input.seq, "sequence length; a captured file has its own")->check(whole_number(1));
   app.add_flag("--no-inferred-rows", input.no_inferred_rows,
                "keep ops whole whose rows capture found by experiment");
 }

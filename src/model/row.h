@@ -92,11 +92,11 @@ struct Row {
   std::string_view target;     // "aten.mm.default"
   std::string_view arguments;  // as PyTorch's schema names them, in its order: "self mat2"
   int outputs = 1;             // kAnyNumber: one list
-  /// Of a product: "m k, k n -> m n", a letter for each dimension. The result is linear in each factor, and a
-  /// sum over the letters that it lacks.
+  /// For a product: "m k, k n -> m n", a letter for each dimension. The result is linear in each factor, and
+  /// a sum over the letters that it lacks.
   std::string_view letters;
   bool bias = false;  // with letters: operand 0 is added to the product of the others
-  /// Of all others: which dimensions are the same, which are summed over, which stay whole.
+  /// For all others: which dimensions are the same, which are summed over, which stay whole.
   void (*relate)(const OpView& op, Relation& relation) = nullptr;
   Flops (*flops)(const OpView& op) = nullptr;  // products only, as FlopCounterMode counts; default 0
   /// Makes the attributes of `local` fit its local shapes; `whole` and `local` are the same op. Default:

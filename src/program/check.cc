@@ -254,8 +254,7 @@ class Checker {
     if (!row.talks) return;
     if (!in_range(action.peer, program_.ranks) || action.peer == rank_)
       say("its peer is rank {}", action.peer);
-    if (row.makes && !in_range(action.type.value, program_.types))
-      say("receives type {}", action.type.value);
+    if (row.makes && !in_range(action.type.value, program_.types)) say("receives type {}", action.type.value);
   }
 
   /// A body is shared by ranks; what it names outside itself must exist on each that runs it.

@@ -79,8 +79,7 @@ std::string show_instr(const Instr& instr, const Model& model) {
   if (row.pieces) text += ", \"pieces\": " + numbers(instr.pieces);
   if (row.shares)
     text += fmt::format(", \"scatter\": {}, \"shares\": {}", show_cut(instr.scatter), numbers(instr.shares));
-  if (row.range)
-    text += fmt::format(", \"begin\": {}, \"length\": {}", instr.begin, instr.length);
+  if (row.range) text += fmt::format(", \"begin\": {}, \"length\": {}", instr.begin, instr.length);
   if (instr.steps != Steps{}) text += ", \"steps\": " + steps_to_json(instr.steps);
   if (instr.settings != 0) text += fmt::format(", \"settings\": {}", instr.settings);
   if (instr.sum) text += ", \"sum\": " + quote(model[instr.sum].name);

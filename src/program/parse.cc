@@ -212,8 +212,7 @@ class Reader {
     const ActionRow& row = kActionRows[read_word(in[size_t{0}], kActionRows, row_name<ActionRow>)];
     out.kind = row.kind;
     size_t need = 3 + (row.talks ? 2 : 0) + (row.makes ? 1 : 0);
-    if (in.size() != need)
-      in.fail(fmt::format("\"{}\" has {} parts, needs {}", row.name, in.size(), need));
+    if (in.size() != need) in.fail(fmt::format("\"{}\" has {} parts, needs {}", row.name, in.size(), need));
     out.microbatch = count(in[2]);
     if (out.kind == ActionKind::kRun) {
       out.body = BodyId{static_cast<int32_t>(in[1].integer(0, static_cast<int64_t>(bodies_) - 1))};

@@ -120,7 +120,7 @@ struct Body {
   std::vector<Instr> instrs;
   int32_t locals = 0;
   std::optional<BodyPart> part = {};  // none: not made by lowering
-  int32_t stage = 0, stream = 0;  // of a part: `stream` counts the directions of micro-batches
+  int32_t stage = 0, stream = 0;      // of a part: `stream` counts the directions of micro-batches
   bool operator==(const Body&) const = default;
 };
 /// Does it run for every micro-batch?

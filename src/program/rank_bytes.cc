@@ -157,8 +157,7 @@ void RankBytes::rename(const Instr& instr, int32_t number) {
   if (instr.kind == InstrKind::kOptimize) {
     const Name& gradient = name(instr.in[1]);
     held_.belongs(gradient.storage, Cause::kGradients);
-    if (!lie_alike(lie(instr.in[1]), lie(instr.in[0])))
-      mark(number, bytes_of(program_[gradient.type]));
+    if (!lie_alike(lie(instr.in[1]), lie(instr.in[0]))) mark(number, bytes_of(program_[gradient.type]));
   }
   if (instr.out[0] == instr.in[0]) return;
   give(instr.out[0], first.storage, first.type);

@@ -25,7 +25,7 @@ class ProgramBytes {
   const Model& model() const { return model_; }
   const Program& program() const { return program_; }
   bool is_gradient(TensorId tensor) const { return gradients_.contains(tensor); }
-  /// Of a call; ranks and micro-batches that make it on the same types share it.
+  /// What a call takes; ranks and micro-batches that make it on the same types share it.
   const KernelBytes& kernel(const Instr& instr, const std::vector<TypeId>& in);
 
  private:

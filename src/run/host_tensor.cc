@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "run/number.h"
 #include "run/cpu/strided.h"
+#include "run/number.h"
 
 namespace partita::run {
 

@@ -68,7 +68,7 @@ class Ranks {
 
   /// When the last local rank ended the step, on a clock that is not real or where it is traced.
   virtual Seconds finished() const = 0;
-  /// Of the last step on all ranks, without peak bytes; empty unless the options ask for it.
+  /// What all ranks did in the last step, without peak bytes; empty unless the options ask for it.
   virtual Trace trace() = 0;
 };
 

@@ -1,6 +1,6 @@
 // A process may own one rank of many. Every process finds in the Program which rank holds which box, asks for
-// the values of one tensor at a time, and puts the answers together: so all of them make the same calls in the
-// same order, only values travel, and no more than one tensor is held twice.
+// the values of one tensor at a time, and puts the answers together: so all of them make the same calls in
+// the same order, only values travel, and no more than one tensor is held twice.
 #include "run/results.h"
 
 #include <algorithm>
@@ -53,8 +53,7 @@ Assembly assemble(const Gather& gather, TensorId tensor, const Parts& parts,
     CHECK_EQ(answers[r].values.size(), parts[r].size());
     for (size_t k = 0; k < parts[r].size(); ++k) {
       const HostTensor& value = answers[r].values[k];
-      if (!assembly)
-        assembly.emplace(gather.model[tensor].shape, value.dtype, gather.leaves[tensor.value]);
+      if (!assembly) assembly.emplace(gather.model[tensor].shape, value.dtype, gather.leaves[tensor.value]);
       assembly->add(*parts[r][k].box, value);
     }
   }

@@ -65,8 +65,7 @@ class RankPricing {
         times_.pieces.push_back(to_picoseconds(takes));
         times_.pieces.push_back(0);
       } else {
-        times_.pieces.back() +=
-            to_picoseconds(costs_.local(action.body, static_cast<int32_t>(i), in, rank_));
+        times_.pieces.back() += to_picoseconds(costs_.local(action.body, static_cast<int32_t>(i), in, rank_));
       }
       types_.make(instr, action.microbatch);
     }

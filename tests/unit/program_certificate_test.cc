@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "../property/program_mutants.h"
-#include "certify/certificate.h"
 #include "certify/algebra/meaning.h"
+#include "certify/certificate.h"
 #include "program_small.h"
 
 namespace partita::certify {

@@ -13,7 +13,7 @@ struct Row {
   Instr instr;
   Effects does;
   std::vector<size_t> changed;
-  MovedBytes moved;  // not of collectives
+  MovedBytes moved;   // not of collectives
   Bytes whole, sent;  // of collectives
 };
 
@@ -118,8 +118,7 @@ TEST(Effects, ACollectiveThatIsStartedGoesOn) {
 }
 
 TEST(Effects, ActionsThatTalkComeInPairs) {
-  for (size_t k = 0; k < std::size(kActionRows); ++k)
-    EXPECT_EQ(static_cast<size_t>(kActionRows[k].kind), k);
+  for (size_t k = 0; k < std::size(kActionRows); ++k) EXPECT_EQ(static_cast<size_t>(kActionRows[k].kind), k);
   for (bool sends : {false, true}) {
     int begin = 0, end = 0;
     for (const ActionRow& row : kActionRows)

@@ -1,4 +1,5 @@
-// The tables of rows as a whole: nothing that real models use is missing, and docs/evidence/rows.md lists them.
+// The tables of rows as a whole: nothing that real models use is missing, and docs/evidence/rows.md lists
+// them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,4 @@
 #include "base/error.h"
-
 #include "base/interrupt.h"
 #include "bind.h"
 

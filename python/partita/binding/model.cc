@@ -16,8 +16,7 @@ std::shared_ptr<Model> parsed(const std::string& text) {
 std::map<std::string, std::pair<std::string, int>> signatures() {
   std::map<std::string, std::pair<std::string, int>> all;
   for (std::span<const Row> table : row_tables())
-    for (const Row& row : table)
-      all.emplace(row.target, std::pair(std::string(row.arguments), row.outputs));
+    for (const Row& row : table) all.emplace(row.target, std::pair(std::string(row.arguments), row.outputs));
   return all;
 }
 

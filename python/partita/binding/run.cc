@@ -8,8 +8,8 @@
 #include <deque>
 #include <optional>
 
-#include "bind.h"
 #include "base/error.h"
+#include "bind.h"
 #include "model/row.h"
 #include "profile/storage.h"
 #include "prove/prove.h"
@@ -126,8 +126,7 @@ constexpr auto gradients = values<&Values::gradients, Result::kGradient>;
 constexpr auto parameters = values<&Values::parameters, Result::kParameter>;
 constexpr auto buffers = values<&Values::buffers, Result::kBuffer>;
 
-py::tuple run_step(const py::object& model, const TensorDict& weights, const TensorDict& batch,
-                   int threads) {
+py::tuple run_step(const py::object& model, const TensorDict& weights, const TensorDict& batch, int threads) {
   Session session = open_session(model, weights, "", py::dict(), threads, false);
   double loss = step(session, batch);
   return py::make_tuple(loss, gradients(session), buffers(session));

@@ -35,9 +35,9 @@ std::string Given::place(const At& at) const {
   if (at.instr < 0) return text;
   const Instr& done = instr(at);
   bool computes = done.kind == InstrKind::kCompute;
-  return fmt::format("{}, instruction {} ({})", text, at.instr,
-                     computes ? fmt::format("{}, {}", model[done.op].name, model[done.op].target)
-                              : row_of(done.kind).name);
+  return fmt::format(
+      "{}, instruction {} ({})", text, at.instr,
+      computes ? fmt::format("{}, {}", model[done.op].name, model[done.op].target) : row_of(done.kind).name);
 }
 
 }  // namespace partita::certify

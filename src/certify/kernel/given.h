@@ -25,7 +25,7 @@ struct Given {
   int32_t microbatch(const At& at) const { return action(at).microbatch; }
   const TensorType& type(TypeId id) const { return program[id]; }
 
-  /// Of the ranks that a class stands for; none where each rank stands for itself.
+  /// The ranks that a class stands for; none where each rank stands for itself.
   const std::vector<Interval>& coordinates(int32_t rank) const;
   /// The mesh axes that a collective runs along inside of a class.
   const std::vector<int>& axes(const At& at) const;

@@ -52,8 +52,7 @@ Meaning concatenated(const Given& given, const Instr& instr, const std::vector<H
   std::vector<const Meaning*> pieces;
   for (const Holding& value : in) {
     const TensorType& type = given.type(value.type);
-    if (type.dtype != whole.dtype)
-      refuse(Rule::kOneType, "joins {} into {}", to_text(type), to_text(whole));
+    if (type.dtype != whole.dtype) refuse(Rule::kOneType, "joins {} into {}", to_text(type), to_text(whole));
     if (value.meaning->addend.zero) check_join(instr, type, whole);
     pieces.push_back(value.meaning.get());
   }

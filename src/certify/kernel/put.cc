@@ -99,8 +99,8 @@ void forget_outputs(const Given& given, const At& at, Ledger& ledger) {
   const Instr& instr = given.instr(at);
   for (size_t o = 0; o < instr.out.size(); ++o)
     if (instr.out[o].index >= 0)
-      ledger.cell(instr.out[o], given.microbatch(at)).value = Holding{
-          .type = o < instr.types.size() ? instr.types[o] : TypeId{}, .storage = ledger.allocate()};
+      ledger.cell(instr.out[o], given.microbatch(at)).value =
+          Holding{.type = o < instr.types.size() ? instr.types[o] : TypeId{}, .storage = ledger.allocate()};
 }
 
 }  // namespace partita::certify

@@ -36,8 +36,7 @@ void forget_all(const Given& given, const std::vector<At>& members, State& state
 
 void do_collective(const Given& given, const std::vector<At>& members, State& state) {
   std::vector<Holding> in;
-  for (const At& at : members)
-    in.push_back(read_member(given, at, members[0].rank, state.ranks[at.rank]));
+  for (const At& at : members) in.push_back(read_member(given, at, members[0].rank, state.ranks[at.rank]));
   check_alike(given, members, in);
   if (!all_known(in)) return forget_all(given, members, state);
   std::vector<Known> made = met(given, members, in);

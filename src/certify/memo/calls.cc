@@ -42,8 +42,8 @@ Answer Calls::make(const At& at, std::vector<Holding>& in) {
 Answer Calls::make_op(const At& at, const std::vector<Holding>& in) {
   const Instr& instr = given_.instr(at);
   int32_t microbatch = given_.microbatch(at);
-  Answer answer = at_once_or_now(
-      in, microbatch, [&](const std::vector<Holding>& values) { return call(at, values); });
+  Answer answer =
+      at_once_or_now(in, microbatch, [&](const std::vector<Holding>& values) { return call(at, values); });
   for (size_t o = 0; o < answer.made.size(); ++o)
     if (instr.out[o].space == Space::kRank) answer.made[o] = settled_at(answer.made[o], microbatch);
   if (instr.into < 0) return answer;

@@ -97,8 +97,7 @@ void HollowRank::meet(const Meeting& meeting, int32_t microbatch) {
   comm_.reduce_scatter(meeting.group, all, single, {}, pieces);
 }
 
-HollowRun::State::State(const Program& program, const RunOptions& options)
-    : ranks(program, options, memory) {
+HollowRun::State::State(const Program& program, const RunOptions& options) : ranks(program, options, memory) {
   for (int32_t r : ranks.local()) bodies.emplace_back(program, r, ranks.comm(r), memory);
 }
 

@@ -207,8 +207,9 @@ bool Session::State::recover() {
 }
 
 bool Session::State::all(const std::function<bool(int32_t)>& test) {
-  std::vector<Answer> answers =
-      ranks->ask([&](int32_t number) { return Answer{{test(number) ? 1.0 : 0.0}, {}}; });
+  std::vector<Answer> answers = ranks->ask([&](int32_t number) {
+    return Answer{{test(number) ? 1.0 : 0.0}, {}};
+  });
   return std::all_of(answers.begin(), answers.end(), [](const Answer& one) { return one.numbers[0] != 0; });
 }
 

@@ -53,8 +53,11 @@ TensorSpan span_of(const at::Tensor& tensor) {
 }
 
 TensorView view_of(const at::Tensor& tensor) {
-  return {{tensor.mutable_data_ptr()}, tensor.sizes().data(), tensor.strides().data(),
-          static_cast<int32_t>(tensor.dim()), dtype_of(tensor.scalar_type())};
+  return {{tensor.mutable_data_ptr()},
+          tensor.sizes().data(),
+          tensor.strides().data(),
+          static_cast<int32_t>(tensor.dim()),
+          dtype_of(tensor.scalar_type())};
 }
 
 }  // namespace partita::run

@@ -8,7 +8,7 @@
 namespace partita::search {
 
 /// What tensors in some layout take on a mesh: elements of a piece, and seconds to turn one layout into
-/// another by the steps that lowering takes (lower/reshard.h). Layouts and tensors that are alike have
+/// another by the steps that lowering takes (lower/convert.h). Layouts and tensors that are alike have
 /// numbers, so that each question is worked out once.
 class MeshCosts {
  public:
