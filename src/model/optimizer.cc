@@ -143,8 +143,6 @@ OptimizerSpec read_optimizer(const JsonIn& in) {
   if (std::find(std::begin(kOptimizers), std::end(kOptimizers), out.name) == std::end(kOptimizers))
     in["name"].fail(fmt::format("is \"{}\", needs to be one of {}", out.name, fmt::join(kOptimizers, ", ")));
   read_numbers(in, out);
-  if (out.nesterov && (out.momentum == 0 || out.dampening != 0))
-    in["nesterov"].fail("is true, which needs a momentum and no dampening; try momentum 0.9");
   if (in.has("clip")) out.clip = read_positive(in["clip"]);
   if (in.has("groups"))
     for (size_t g = 0; g < in["groups"].size(); ++g)

@@ -107,11 +107,24 @@ def test_a_batch_that_lies_otherwise_is_captured_anew():
         assert step({"x": one}) == pytest.approx(loss.item(), rel=1e-12)
 
 
-def test_verify_takes_the_numbers_of_a_group_as_they_are():
+NUMBERS = [{"momentum": 0.0, "weight_decay": 0.0, "nesterov": False}, {"dampening": 0.3}, {"momentum": 0.0}]
+
+
+@pytest.mark.parametrize("numbers", NUMBERS, ids=str)
+def test_verify_takes_the_numbers_of_a_group_as_they_are(numbers):
     module = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).double()
     model = partita.capture(module, (torch.randn(4, 4, dtype=torch.float64), torch.randn(4, 4, dtype=torch.float64)), nn.MSELoss())
     plan = partita.recipe("dp", model, ranks=2, optimizer="sgd")
     plan.data["optimizer"] |= {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "dampening": 0.0, "nesterov": True,
-                               "groups": [{"params": ["0.*"], "momentum": 0.0, "weight_decay": 0.0, "nesterov": False}]}
+                               "groups": [{"params": ["0.*"], **numbers}]}
     answer = partita.verify(model, plan)
     assert answer["equal"], answer
+
+
+def test_verify_of_numbers_with_which_torch_would_not_begin():
+    """A group of torch's may have them, so a plan may."""
+    module = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).double()
+    model = partita.capture(module, (torch.randn(4, 4, dtype=torch.float64), torch.randn(4, 4, dtype=torch.float64)), nn.MSELoss())
+    plan = partita.recipe("dp", model, ranks=2, optimizer="sgd")
+    plan.data["optimizer"] |= {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "nesterov": True}
+    assert partita.verify(model, plan)["equal"]
