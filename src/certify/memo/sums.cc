@@ -36,6 +36,7 @@ void Sums::add(const At& at, const BodyRun& run, const Replay::Again& storages) 
 }
 
 void Sums::owe(const At& at, const BodyRun& run) {
+  if (repeat(at).sums.empty()) return;  // no slot would remember it, and the run may go before it is settled
   int32_t body = given_.action(at).body.value, microbatch = given_.microbatch(at);
   Owed& owed = owed_[at.rank][body];
   bool follows = microbatch == owed.microbatch + static_cast<int32_t>(owed.actions.size());
